@@ -1,0 +1,49 @@
+// Reads a capture: every whole block, past whatever is damaged, and says what is missing. Never a wrong record.
+//
+// Owns the file. One thread at a time. Memory: one block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/capture.pb.h"
+#include "proto/error.h"
+
+namespace ztape {
+
+// One place where the file is not what was written.
+struct Damage {
+  ErrorCode code = ErrorCode::corrupt;  // corrupt, or torn: the file ends too early
+  uint64_t offset = 0;                  // in the file
+  uint64_t bytes = 0;                   // how many bytes of the file are not readable here
+  uint64_t first_block = 0;             // the blocks missing here: [first_block, first_block + block_count)
+  uint64_t block_count = 0;  // 0: only index or padding was hit, or (torn) nobody knows how many would follow
+  std::string message;       // a sentence
+};
+
+class CaptureReader {
+ public:
+  // "-" is stdin. Errors: io, not_a_capture, unsupported_version. A damaged capture opens: damage is reported below.
+  static Result<std::unique_ptr<CaptureReader>> open(const std::string& path);
+  // The same over bytes in memory (tests, fuzzing); `name` is what errors call it.
+  static Result<std::unique_ptr<CaptureReader>> open_bytes(std::string bytes, const std::string& name);
+  ~CaptureReader();
+
+  // The next record, valid until the next call. nullptr at the end.
+  const capture::Record* next();
+
+  // What has been found so far; complete once next() has returned nullptr.
+  [[nodiscard]] const std::vector<Damage>& damage() const;
+  [[nodiscard]] uint64_t blocks_read() const;
+  [[nodiscard]] uint64_t records_read() const;
+  [[nodiscard]] const std::string& name() const;
+
+ private:
+  struct Impl;
+  explicit CaptureReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztape

@@ -1,0 +1,71 @@
+// Writes one capture file: records into blocks, blocks into zstd frames, the seek table at the end (FORMAT.md).
+//
+// Owns the file descriptor. Knows no clock and starts no thread: whoever calls decides when `flush` is due. One thread
+// at a time. After an error every later call returns the same error, and the file up to the last whole block is good.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "proto/capture.pb.h"
+#include "proto/error.h"
+#include "proto/words.h"
+
+namespace ztape {
+
+struct WriterOptions {
+  bool overwrite = false;  // otherwise an existing file is an error (usage)
+  // zstd's level: 1..19, or negative for its fast levels, which leave what does not compress as it is.
+  int compression_level = 1;
+  std::size_t block_bytes = 512 * 1024;  // of records, before a block is closed by itself
+};
+
+// A Chunk record by reference, so that its bytes are copied once, into the block.
+struct ChunkView {
+  ConnectionId connection = 0;
+  Direction direction = Direction::client_to_server;
+  uint64_t offset = 0;
+  int64_t time_ns = 0;
+  std::span<const uint8_t> bytes;
+  capture::End end = capture::NOT_ENDED;
+  std::string_view error;
+};
+
+class CaptureWriter {
+ public:
+  // Creates `path` with mode 0600 ("-" is stdout) and writes `start` as the first record, in a block of its own.
+  // `start.format_version` is set here. Errors: usage (exists), io.
+  static Result<std::unique_ptr<CaptureWriter>> create(const std::string& path, capture::CaptureStart start,
+                                                       const WriterOptions& options = {});
+  ~CaptureWriter();
+
+  Result<void> append(const capture::Record& record);
+  Result<void> append_chunk(const ChunkView& chunk);
+
+  // Appends the ConnectionClose of `close.connection` with the byte counts, hashes and ends of the chunks that this
+  // writer was given for it filled in.
+  Result<void> append_close(capture::ConnectionClose close);
+
+  // Closes the open block, if it has records, and writes it with one write(2).
+  Result<void> flush();
+
+  // fdatasync(2) of what has been written.
+  Result<void> sync();
+
+  // Flushes, writes the trailer and the seek table, closes. A file without them reads as torn.
+  Result<void> finish();
+
+  void set_compression_level(int level);
+  [[nodiscard]] uint64_t bytes_written() const;           // to the file
+  [[nodiscard]] std::size_t block_bytes_pending() const;  // in the open block
+
+ private:
+  struct Impl;
+  explicit CaptureWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztape

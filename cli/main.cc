@@ -1,0 +1,77 @@
+// ztape: dispatches to a subcommand; each has a file of its own.
+#include <google/protobuf/stubs/common.h>
+#include <nghttp2/nghttp2.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <uv.h>
+#include <zstd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "cli/command.h"
+
+namespace ztape::cli {
+
+#define ZTAPE_COMMANDS(X) X(verify, "prove a capture: every block's checksum, every connection's bytes")
+
+#define DECLARE(name, summary) int run_##name(int argc, char** argv);
+ZTAPE_COMMANDS(DECLARE)
+#undef DECLARE
+
+namespace {
+
+#define ROW(name, summary) Command{#name, summary, run_##name},
+constexpr Command kCommands[] = {ZTAPE_COMMANDS(ROW)};
+#undef ROW
+
+void print_help(std::FILE* out) {
+  std::fprintf(out,
+               "ztape records, replays and compares the gRPC traffic of Zcash light wallets and indexers.\n\n"
+               "Usage:\n  ztape COMMAND [OPTION...]\n\nCommands:\n");
+  for (const auto& command : commands()) std::fprintf(out, "  %-8s  %s\n", command.name, command.summary);
+  std::fprintf(out, "\nEach has its own --help. Start here:\n  ztape demo\n");
+}
+
+void print_version() {
+  std::printf("ztape %s (libuv %s, nghttp2 %s, protobuf %s, zstd %s)\n", ZTAPE_VERSION, uv_version_string(),
+              nghttp2_version(0)->version_str,
+              google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION).c_str(), ZSTD_versionString());
+}
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+int main(int argc, char** argv) {
+  auto logger = spdlog::stderr_color_mt("ztape");
+  logger->set_pattern("%^%l%$: %v");
+  spdlog::set_default_logger(std::move(logger));
+  if (argc < 2) {
+    print_help(stderr);
+    return kUsage;
+  }
+  const std::string word = argv[1];
+  if (word == "--help" || word == "-h" || word == "help") {
+    print_help(stdout);
+    return kDone;
+  }
+  if (word == "--version") {
+    print_version();
+    return kDone;
+  }
+  for (const auto& command : commands()) {
+    if (word == command.name) return command.run(argc - 1, argv + 1);
+  }
+  std::fprintf(stderr, "ztape: no command '%s' (see ztape --help)\n", word.c_str());
+  return kUsage;
+}
+
+}  // namespace ztape::cli
+
+int main(int argc, char** argv) {
+  return ztape::cli::main(argc, argv);
+}

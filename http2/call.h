@@ -1,0 +1,66 @@
+// A call: one RPC on one stream, as both directions of a recording tell it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http2/frame.h"
+#include "proto/words.h"
+
+namespace ztape::http2 {
+
+// One length-prefixed gRPC message (gRPC over HTTP/2, "Length-Prefixed-Message").
+struct Message {
+  int64_t first_byte_ns = 0;
+  int64_t last_byte_ns = 0;
+  bool compressed = false;  // the flag on the wire
+  uint32_t length = 0;      // on the wire, without the 5-byte prefix
+  // The body, decompressed where `compressed` and the encoding is known; empty when bodies are not kept.
+  std::string body;
+  std::string error;  // why the body could not be decompressed, or ""
+};
+
+// The first event that ended the call.
+enum class EndedBy { still_open, trailers, client_reset, server_reset, goaway, client_close, server_close };
+
+std::string_view name(EndedBy ended_by);
+
+struct Call {
+  ConnectionId connection = 0;
+  uint32_t stream = 0;
+  std::string path;  // ":path"; "" when the request's headers could not be read
+  HeaderList request_headers;
+  HeaderList response_headers;  // of a trailers-only answer: empty, everything is in `trailers`
+  HeaderList trailers;
+  bool trailers_only = false;
+
+  // On the capture's clock. -1: has not happened.
+  int64_t start_ns = -1;        // last byte of the request's HEADERS
+  int64_t request_end_ns = -1;  // END_STREAM of the client
+  int64_t first_byte_ns = -1;   // last byte of the first HEADERS of the answer
+  int64_t end_ns = -1;
+
+  std::vector<Message> requests;
+  std::vector<Message> responses;
+  uint64_t request_bytes = 0;  // sum of Message::length
+  uint64_t response_bytes = 0;
+  uint64_t request_tail_bytes = 0;  // of a message that never became whole
+  uint64_t response_tail_bytes = 0;
+
+  std::optional<int> http_status;
+  std::optional<int> grpc_status;
+  std::optional<std::string> grpc_message;  // percent-decoded; absent and empty are told apart
+  std::optional<uint32_t> reset_code;
+  EndedBy ended_by = EndedBy::still_open;
+  std::string unreadable_reason;  // what of this call could not be followed, or ""
+
+  std::vector<Frame> frames;  // of this stream, both directions, in order; empty when frames are not kept
+};
+
+// grpc-message is percent-encoded (gRPC over HTTP/2, "Status-Message"); broken escapes stay as they are.
+std::string percent_decode(std::string_view text);
+
+}  // namespace ztape::http2

@@ -1,0 +1,45 @@
+// Makes calls out of what a ConnectionReader finds. One builder a connection. Sans-I/O.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "http2/call.h"
+#include "http2/connection_reader.h"
+
+namespace ztape::http2 {
+
+struct CallBuilderOptions {
+  bool keep_bodies = false;                           // Message::body
+  bool keep_frames = false;                           // Call::frames
+  bool keep_messages = true;                          // false: only counts; Call::requests and responses stay empty
+  uint64_t max_message_bytes = 256ull * 1024 * 1024;  // a longer body is not kept
+};
+
+class CallBuilder final : public ReaderSink {
+ public:
+  using OnCall = std::function<void(Call&&)>;
+
+  // `on_call` gets each call once: when it has ended in both directions, or at `close`, in the order of their ends.
+  CallBuilder(ConnectionId connection, CallBuilderOptions options, OnCall on_call);
+  ~CallBuilder() override;
+
+  // The connection is over: what is still open ended by `how` (client_close, server_close or still_open) at that time.
+  void close(EndedBy how, int64_t time_ns);
+
+  void on_frame(const Frame& frame) override;
+  void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;
+  void on_data(const Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) override;
+  void on_rst_stream(const Frame& frame, uint32_t error_code) override;
+  void on_goaway(const Frame& frame, uint32_t last_stream, uint32_t error_code,
+                 std::span<const uint8_t> debug_bytes) override;
+  void on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztape::http2

@@ -1,0 +1,36 @@
+// Addresses and URLs as people write them: 127.0.0.1:9067, :9067, [::1]:9067, localhost:9067, http://…, https://….
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+
+namespace ztape::net {
+
+struct Url {
+  bool tls = false;  // https
+  std::string host;  // without brackets; "" means every local address for a listener, loopback for a target
+  uint16_t port = 0;
+  std::string text;                             // as it was written
+  [[nodiscard]] std::string authority() const;  // "host:port", brackets where needed: the :authority of requests
+};
+
+// One socket address of either family.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  [[nodiscard]] const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] std::string text() const;  // "127.0.0.1:9067", "[::1]:9067"
+  [[nodiscard]] bool loopback_or_private() const;
+};
+
+// A bare address is http. Errors: address, saying what is wrong with the text.
+Result<Url> parse_url(std::string_view text);
+// Blocking getaddrinfo, in the system's order. Errors: address.
+Result<std::vector<SocketAddress>> resolve(const Url& url);
+
+}  // namespace ztape::net

@@ -1,0 +1,85 @@
+// One libuv loop: runs on the thread that calls run(). Every wrapper in net/ belongs to one loop and its thread.
+#pragma once
+
+#include <uv.h>
+
+#include <functional>
+#include <memory>
+
+#include "proto/words.h"
+
+namespace ztape::net {
+
+// CLOCK_MONOTONIC now.
+MonotonicTime monotonic_now();
+// CLOCK_REALTIME now.
+WallTime wall_now();
+
+class Loop {
+ public:
+  Loop();
+  // Closes whatever handle is still open, runs their close callbacks, and expects uv_loop_close to return 0.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Until no handle is active, or stop().
+  void run();
+  void stop();
+  // One turn without waiting.
+  void poll();
+
+  [[nodiscard]] uv_loop_t* raw() { return &loop_; }
+
+ private:
+  uv_loop_t loop_{};
+};
+
+// A one-shot timer. Destroying it cancels it. Resolution: uv's timers tick in whole milliseconds; start_at() arms for
+// the millisecond before and then spins through the loop, so that an absolute deadline is met within some 50 us.
+class Timer {
+ public:
+  using Callback = std::function<void()>;
+  explicit Timer(Loop& loop);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  void start(int64_t delay_ns, Callback callback);
+  void start_at(MonotonicTime when, Callback callback);
+  void cancel();
+  [[nodiscard]] bool active() const;
+
+ private:
+  struct Impl;
+  Impl* impl_;  // freed in uv's close callback
+};
+
+// Calls back on the loop for SIGINT and SIGTERM; `count` is 1 for the first signal.
+class StopSignals {
+ public:
+  StopSignals(Loop& loop, std::function<void(int count)> callback);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  struct Impl;
+  Impl* impl_;
+};
+
+// Wakes the loop from another thread; wake-ups may merge.
+class Wakeup {
+ public:
+  Wakeup(Loop& loop, std::function<void()> callback);
+  ~Wakeup();
+  Wakeup(const Wakeup&) = delete;
+  Wakeup& operator=(const Wakeup&) = delete;
+  void wake();  // any thread
+
+ private:
+  struct Impl;
+  Impl* impl_;
+};
+
+}  // namespace ztape::net
