@@ -30,7 +30,8 @@ struct SocketAddress {
 
 // A bare address is http. Errors: address, saying what is wrong with the text.
 Result<Url> parse_url(std::string_view text);
-// Blocking getaddrinfo, in the system's order. Errors: address.
-Result<std::vector<SocketAddress>> resolve(const Url& url);
+// Blocking getaddrinfo, in the system's order. An empty host is every local address (first the IPv6 one, which takes
+// IPv4 too) where `for_listening`, loopback otherwise. Errors: address.
+Result<std::vector<SocketAddress>> resolve(const Url& url, bool for_listening = false);
 
 }  // namespace ztape::net

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "net/slab.h"
 #include "proto/words.h"
 
 namespace ztape::net {
@@ -17,8 +18,9 @@ WallTime wall_now();
 
 class Loop {
  public:
-  Loop();
-  // Closes whatever handle is still open, runs their close callbacks, and expects uv_loop_close to return 0.
+  Loop();  // also makes the process ignore SIGPIPE: a write to a closed connection is an error, not a signal
+  // The wrappers that were made on it must be gone before it. What still closes or drains by itself is closed now, the
+  // close callbacks are run, and uv_loop_close is expected to return 0.
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -30,9 +32,11 @@ class Loop {
   void poll();
 
   [[nodiscard]] uv_loop_t* raw() { return &loop_; }
+  [[nodiscard]] ReadSlabs& read_slabs() { return slabs_; }
 
  private:
   uv_loop_t loop_{};
+  ReadSlabs slabs_;
 };
 
 // A one-shot timer. Destroying it cancels it. Resolution: uv's timers tick in whole milliseconds; start_at() arms for
@@ -55,7 +59,7 @@ class Timer {
   Impl* impl_;  // freed in uv's close callback
 };
 
-// Calls back on the loop for SIGINT and SIGTERM; `count` is 1 for the first signal.
+// Calls back on the loop for SIGINT and SIGTERM; `count` is 1 for the first signal. Does not keep run() from ending.
 class StopSignals {
  public:
   StopSignals(Loop& loop, std::function<void(int count)> callback);

@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace ztape::net {
 
@@ -30,6 +32,30 @@ class Slice {
   std::shared_ptr<const uint8_t[]> owner_;
   const uint8_t* first_ = nullptr;
   std::size_t size_ = 0;
+};
+
+inline constexpr std::size_t kSlabBytes = 256 * 1024;
+inline constexpr std::size_t kSmallestRead = 64 * 1024;
+
+// Where the reads of one loop go: one slab is filled read after read, until less than kSmallestRead is left. A slab
+// that nobody keeps any more is used again, from whatever thread it was let go.
+class ReadSlabs {
+ public:
+  ReadSlabs();
+  ~ReadSlabs();
+  ReadSlabs(const ReadSlabs&) = delete;
+  ReadSlabs& operator=(const ReadSlabs&) = delete;
+
+  // Room for the next read: at least kSmallestRead bytes. Valid until the next call.
+  std::span<uint8_t> room();
+  // The first `size` bytes of that room were read into.
+  Slice take(std::size_t size);
+
+ private:
+  struct FreeList;
+  std::shared_ptr<FreeList> free_;
+  std::shared_ptr<uint8_t[]> slab_;
+  std::size_t used_ = kSlabBytes;
 };
 
 }  // namespace ztape::net

@@ -15,21 +15,13 @@
 #include "net/address.h"
 #include "net/loop.h"
 #include "net/slab.h"
+#include "net/socket_options.h"
 #include "proto/error.h"
 #include "proto/words.h"
 
 namespace ztape::net {
 
-struct SocketOptions {
-  bool nodelay = true;
-  bool quickack_every_read = false;  // TCP_QUICKACK=1 in each read callback, before on_read
-};
-
-// What the kernel's TCP_INFO says of one socket; the fields of capture.proto's TcpInfo, same units.
-struct TcpInfo {
-  uint32_t rtt_us, rttvar_us, min_rtt_us, snd_mss, rcv_mss, snd_cwnd, unacked, total_retrans, notsent_bytes, ato_us;
-  uint64_t bytes_acked, bytes_received;
-};
+inline constexpr int64_t kResetPatienceNs = 10'000'000'000;
 
 class TcpConnection {
  public:
@@ -39,7 +31,8 @@ class TcpConnection {
     // What one read brought; `time` is the clock right after it. The slice keeps the bytes alive as long as it is kept.
     virtual void on_read(Slice bytes, MonotonicTime time) = 0;
     virtual void on_eof(MonotonicTime time) = 0;
-    // The connection failed: `system_error` is "ECONNRESET", .... Nothing follows but the destructor.
+    // The connection failed: `system_error` is "ECONNRESET", .... Nothing follows but the destructor. Bytes that had
+    // arrived before a reset are read first: while reading is paused, a failure waits for start_reading().
     virtual void on_error(const std::string& system_error, MonotonicTime time) = 0;
     // Everything given to write() is in the kernel; only after write() had to queue.
     virtual void on_drained() {}
@@ -59,9 +52,12 @@ class TcpConnection {
   [[nodiscard]] std::size_t queued_bytes() const;
 
   void half_close();  // FIN after what is queued
-  void close();  // now, without callbacks; what is queued is dropped, and the kernel ends the connection with a FIN
-  void reset();  // RST now
-  // Drain what is queued, then RST. No callbacks any more.
+  // Now, without callbacks. What is queued here is dropped; the kernel ends the connection with a FIN, or with an RST
+  // where the peer had sent bytes that were not read.
+  void close();
+  void reset();  // RST now; drops what the peer has not acknowledged
+  // RST once the peer has acknowledged all that is queued (an RST before that would take unread bytes with it), or
+  // after kResetPatienceNs without progress. No callbacks any more.
   static void reset_after_drain(std::unique_ptr<TcpConnection> connection);
 
   Result<void> set_options(const SocketOptions& options);

@@ -1,0 +1,49 @@
+// The inside of a TcpConnection; only the .cc files of net/ include this.
+#pragma once
+
+#include <uv.h>
+
+#include <string>
+
+#include "net/loop_handle.h"
+#include "net/tcp.h"
+
+namespace ztape::net {
+
+struct TcpConnection::Impl final : LoopHandle {
+  uv_tcp_t handle{};
+  Loop& loop;
+  TcpConnection::Handler* handler = nullptr;
+  SocketOptions options;
+  bool closing = false;
+  bool reading = false;
+  bool read_ended = false;
+  bool failure_told = false;
+  bool draining = false;  // nobody owns it any more: RST once all is acknowledged
+  std::string write_error;
+  std::unique_ptr<Timer> drain_timer;
+  std::size_t drain_left = 0;
+  MonotonicTime drain_progress;
+  int64_t drain_pause_ns = 0;
+
+  explicit Impl(Loop& owner);
+  void close_handles() override;
+
+  uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle); }
+  int fd() const;
+  void start_reading();
+  void pause_reading();
+  void on_bytes(std::size_t size);
+  void on_read_end(int status);
+  void write(std::span<const Slice> pieces);
+  void on_written(int status);
+  void tell_failure(const std::string& system_error);
+  void reset();
+  void continue_drain();
+};
+
+// "127.0.0.1:50000" of a socket's own or its peer's end; "" when it is not connected.
+std::string local_text(const uv_tcp_t& handle);
+std::string peer_text(const uv_tcp_t& handle);
+
+}  // namespace ztape::net
