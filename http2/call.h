@@ -45,6 +45,8 @@ struct Call {
 
   std::vector<Message> requests;
   std::vector<Message> responses;
+  uint64_t request_message_count = 0;
+  uint64_t response_message_count = 0;
   uint64_t request_bytes = 0;  // sum of Message::length
   uint64_t response_bytes = 0;
   uint64_t request_tail_bytes = 0;  // of a message that never became whole

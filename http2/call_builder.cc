@@ -1,0 +1,255 @@
+#include "http2/call_builder.h"
+
+#include <charconv>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "http2/message_reader.h"
+
+namespace ztape::http2 {
+namespace {
+
+std::optional<int> number_of(const std::string* text) {
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+bool is_grpc(const HeaderList& fields) {
+  const auto* type = find_header(fields, "content-type");
+  return type && type->starts_with("application/grpc") && !type->starts_with("application/grpc-web");
+}
+
+std::string encoding_of(const HeaderList& fields) {
+  const auto* encoding = find_header(fields, "grpc-encoding");
+  return encoding ? *encoding : "identity";
+}
+
+bool is_client_initiated(uint32_t stream) {
+  return stream % 2 == 1;
+}
+
+}  // namespace
+
+struct CallBuilder::Impl {
+  static constexpr std::size_t kMaxLingering = 64;
+
+  struct OpenCall {
+    Call call;
+    bool ended = false;                       // the outcome is known
+    bool silent[2] = {false, false};          // by direction: END_STREAM or RST_STREAM was sent, nothing can follow
+    std::optional<MessageReader> readers[2];  // by direction, from its headers on; none: the body is not gRPC
+  };
+
+  ConnectionId connection = 0;
+  CallBuilderOptions options;
+  OnCall on_call;
+  std::map<uint32_t, OpenCall> open;
+  std::string unreadable_reason;  // of the connection: calls from here on inherit it
+  bool requests_readable = true;
+  uint32_t newest_stream = 0;
+  std::deque<uint32_t> lingering;
+
+  OpenCall* find(const Frame& frame) {
+    const auto found = open.find(frame.stream);
+    return found == open.end() ? nullptr : &found->second;
+  }
+
+  // The call of a HEADERS frame, begun by it where it may: by a client's on a new stream, or by a server's where the
+  // client's cannot be read. nullptr: no call of ours, as an answer that crosses its cancellation.
+  OpenCall* find_or_begin(const Frame& frame) {
+    if (auto* opened = find(frame)) return opened;
+    const bool may_begin = frame.direction == Direction::client_to_server || !requests_readable;
+    if (!may_begin || !is_client_initiated(frame.stream) || frame.stream <= newest_stream) return nullptr;
+    newest_stream = frame.stream;
+    OpenCall& opened = open[frame.stream];
+    opened.call.connection = connection;
+    opened.call.stream = frame.stream;
+    opened.call.unreadable_reason = unreadable_reason;
+    return &opened;
+  }
+
+  void start_messages(OpenCall& opened, Direction direction, const HeaderList& fields) {
+    if (!is_grpc(fields)) {
+      if (direction == Direction::server_to_client) {
+        const auto* type = find_header(fields, "content-type");
+        note(opened.call, "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC");
+      }
+      return;
+    }
+    opened.readers[index(direction)].emplace(options.keep_bodies, options.max_message_bytes, encoding_of(fields));
+  }
+
+  static void note(Call& call, const std::string& reason) {
+    if (call.unreadable_reason.empty()) call.unreadable_reason = reason;
+  }
+
+  static void end_request(OpenCall& opened, int64_t time_ns) {
+    opened.silent[index(Direction::client_to_server)] = true;
+    if (opened.call.request_end_ns < 0) opened.call.request_end_ns = time_ns;
+  }
+
+  // The first end counts; what comes after it does not change the outcome.
+  static void end(OpenCall& opened, EndedBy how, int64_t time_ns) {
+    if (opened.ended) return;
+    opened.ended = true;
+    opened.call.ended_by = how;
+    opened.call.end_ns = time_ns;
+  }
+
+  // A reset stream lingers: what the other side had already sent still belongs to its call, until nothing can come any
+  // more or kMaxLingering others have been reset since.
+  void linger(uint32_t stream) {
+    lingering.push_back(stream);
+    if (lingering.size() <= kMaxLingering) return;
+    if (const auto oldest = open.find(lingering.front()); oldest != open.end()) emit(oldest);
+    lingering.pop_front();
+  }
+
+  void emit_if_over(uint32_t stream) {
+    const auto found = open.find(stream);
+    if (found == open.end() || !found->second.silent[0] || !found->second.silent[1]) return;
+    emit(found);
+  }
+
+  std::map<uint32_t, OpenCall>::iterator emit(std::map<uint32_t, OpenCall>::iterator at) {
+    OpenCall& opened = at->second;
+    for (const Direction direction : kDirections) {
+      if (!opened.readers[index(direction)]) continue;
+      auto& tail =
+          direction == Direction::client_to_server ? opened.call.request_tail_bytes : opened.call.response_tail_bytes;
+      tail += opened.readers[index(direction)]->tail_bytes();
+    }
+    Call call = std::move(opened.call);
+    const auto next = open.erase(at);
+    on_call(std::move(call));
+    return next;
+  }
+
+  void read_response_headers(OpenCall& opened, const Frame& frame, const HeaderList& fields, bool end_stream) {
+    Call& call = opened.call;
+    const auto status = number_of(find_header(fields, ":status"));
+    if (status && *status >= 100 && *status < 200) return;  // informational: the answer's own headers follow
+    const bool first = call.first_byte_ns < 0;
+    if (first) {
+      call.first_byte_ns = frame.last_byte_ns;
+      call.http_status = status;
+      start_messages(opened, Direction::server_to_client, fields);
+    }
+    if (first && !end_stream) {
+      call.response_headers = fields;
+    } else {
+      call.trailers = fields;
+      call.trailers_only = first;
+    }
+    if (!end_stream) return;
+    opened.silent[index(Direction::server_to_client)] = true;
+    if (opened.ended) return;  // these trailers crossed a cancellation: the client never saw them
+    call.grpc_status = number_of(find_header(fields, "grpc-status"));
+    if (const auto* message = find_header(fields, "grpc-message")) call.grpc_message = percent_decode(*message);
+    end(opened, EndedBy::trailers, frame.last_byte_ns);
+  }
+};
+
+CallBuilder::CallBuilder(ConnectionId connection, CallBuilderOptions options, OnCall on_call)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->connection = connection;
+  impl_->options = options;
+  impl_->on_call = std::move(on_call);
+}
+
+CallBuilder::~CallBuilder() = default;
+
+void CallBuilder::close(EndedBy how, int64_t time_ns) {
+  for (auto at = impl_->open.begin(); at != impl_->open.end();) {
+    Impl::end(at->second, how, how == EndedBy::still_open ? -1 : time_ns);
+    at = impl_->emit(at);
+  }
+}
+
+void CallBuilder::on_frame(const Frame& frame) {
+  auto* opened = frame.type == kHeaders ? impl_->find_or_begin(frame) : impl_->find(frame);
+  if (!opened) return;
+  if (impl_->options.keep_frames) opened->call.frames.push_back(frame);
+  if (frame.type == kData && (frame.flags & kEndStream)) {
+    if (frame.direction == Direction::client_to_server) {
+      Impl::end_request(*opened, frame.last_byte_ns);
+    } else {
+      opened->silent[index(frame.direction)] = true;
+      Impl::end(*opened, EndedBy::trailers, frame.last_byte_ns);
+    }
+  }
+  impl_->emit_if_over(frame.stream);
+}
+
+void CallBuilder::on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) {
+  if (frame.type != kHeaders) return;
+  auto* opened = impl_->find_or_begin(frame);
+  if (!opened) return;
+  Call& call = opened->call;
+  if (frame.direction == Direction::server_to_client) {
+    impl_->read_response_headers(*opened, frame, fields, end_stream);
+    return;
+  }
+  if (end_stream) Impl::end_request(*opened, frame.last_byte_ns);
+  if (call.start_ns >= 0) return;  // a client's trailers, which gRPC does not have
+  call.start_ns = frame.last_byte_ns;
+  call.request_headers = fields;
+  if (!readable) return;
+  if (const auto* path = find_header(fields, ":path")) call.path = *path;
+  impl_->start_messages(*opened, Direction::client_to_server, fields);
+}
+
+void CallBuilder::on_data(const Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) {
+  auto* opened = impl_->find(frame);
+  if (!opened) return;
+  Call& call = opened->call;
+  const bool request = frame.direction == Direction::client_to_server;
+  auto& reader = opened->readers[index(frame.direction)];
+  if (!reader) {
+    (request ? call.request_tail_bytes : call.response_tail_bytes) += piece.size();
+    return;
+  }
+  const auto& fault = reader->read(piece, time_ns, [&](Message&& message) {
+    (request ? call.request_bytes : call.response_bytes) += message.length;
+    auto& count = request ? call.request_message_count : call.response_message_count;
+    ++count;
+    if (impl_->options.keep_messages) (request ? call.requests : call.responses).push_back(std::move(message));
+  });
+  if (!fault.empty()) Impl::note(call, fault);
+}
+
+void CallBuilder::on_rst_stream(const Frame& frame, uint32_t error_code) {
+  auto* opened = impl_->find(frame);
+  if (!opened) return;
+  const bool by_client = frame.direction == Direction::client_to_server;
+  if (!opened->ended) opened->call.reset_code = error_code;
+  if (by_client) Impl::end_request(*opened, frame.last_byte_ns);
+  opened->silent[index(frame.direction)] = true;
+  Impl::end(*opened, by_client ? EndedBy::client_reset : EndedBy::server_reset, frame.last_byte_ns);
+  impl_->linger(frame.stream);
+}
+
+void CallBuilder::on_goaway(const Frame& frame, uint32_t last_stream, uint32_t error_code,
+                            std::span<const uint8_t> /*debug_bytes*/) {
+  // A client's GOAWAY speaks of streams that the server began: of no call.
+  if (frame.direction == Direction::client_to_server) return;
+  for (auto at = impl_->open.upper_bound(last_stream); at != impl_->open.end();) {
+    if (!at->second.ended) at->second.call.reset_code = error_code;
+    Impl::end(at->second, EndedBy::goaway, frame.last_byte_ns);
+    at = impl_->emit(at);
+  }
+}
+
+void CallBuilder::on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) {
+  const auto text = std::string(name(direction)) + (headers_only ? " has no headers" : " has no frames") +
+                    " from offset " + std::to_string(offset) + " on: " + reason;
+  if (impl_->unreadable_reason.empty()) impl_->unreadable_reason = text;
+  if (direction == Direction::client_to_server && !headers_only) impl_->requests_readable = false;
+  for (auto& [stream, opened] : impl_->open) Impl::note(opened.call, text);
+}
+
+}  // namespace ztape::http2

@@ -1,0 +1,87 @@
+// Splits the bytes of one direction into frames and decodes its header blocks. Two of them make a ConnectionReader:
+// what one direction announces in SETTINGS binds the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "http2/connection_reader.h"
+#include "http2/frame.h"
+#include "http2/hpack_inflater.h"
+
+namespace ztape::http2 {
+
+class DirectionReader {
+ public:
+  DirectionReader(Direction direction, ReaderSink& sink);
+
+  void set_peer(DirectionReader* peer) { peer_ = peer; }
+
+  void read(std::span<const uint8_t> bytes, int64_t time_ns);
+  void gap(const std::string& reason);
+
+  [[nodiscard]] bool readable() const { return readable_; }
+  [[nodiscard]] uint64_t offset() const { return offset_; }
+
+ private:
+  using Bytes = std::span<const uint8_t>;
+
+  // Each takes what it needs from the front of `bytes`.
+  void read_preface(Bytes& bytes);
+  void read_frame_header(Bytes& bytes, int64_t time_ns);
+  void read_payload(Bytes& bytes, int64_t time_ns);
+  void read_data_payload(Bytes piece, int64_t time_ns);
+
+  void begin_frame(int64_t time_ns);
+  void end_frame(int64_t time_ns);
+  // Content of a whole frame other than DATA, in payload_.
+  void end_control_frame();
+  void end_headers_frame();
+  void end_settings_frame();
+  void add_to_header_block(Bytes fragment);
+  void end_header_block();
+  // Without padding and priority fields; false: they do not fit, and the direction is unreadable now.
+  bool strip_padding(Bytes& content);
+
+  // Why a frame of this header must not be parsed; "" when it may.
+  [[nodiscard]] std::string fault_of_frame_header() const;
+  void become_unreadable(const std::string& reason);
+  void lose_headers(const std::string& reason);
+
+  // From the peer's SETTINGS.
+  void peer_announced(std::span<const Setting> settings);
+
+  Direction direction_;
+  ReaderSink& sink_;
+  DirectionReader* peer_ = nullptr;
+
+  uint64_t offset_ = 0;
+  bool readable_ = true;
+  bool headers_readable_ = true;
+  std::size_t preface_bytes_ = 0;  // matched so far
+  bool first_frame_ = true;
+
+  std::array<uint8_t, kFrameHeaderBytes> frame_header_{};
+  std::size_t frame_header_bytes_ = 0;
+  bool in_payload_ = false;
+  Frame frame_;
+  uint32_t payload_left_ = 0;
+  std::vector<uint8_t> payload_;  // of a frame that is parsed whole
+
+  bool pad_length_read_ = false;  // of a padded DATA frame
+  uint32_t data_left_ = 0;        // of a DATA frame, before its padding
+
+  bool in_header_block_ = false;
+  Frame block_frame_;
+  std::vector<uint8_t> block_;
+  HpackInflater inflater_;
+
+  uint32_t max_frame_bytes_ = 16384;               // the largest the peer has ever allowed
+  std::deque<std::vector<uint32_t>> table_sizes_;  // a row for each SETTINGS of the peer not yet acknowledged here
+};
+
+}  // namespace ztape::http2

@@ -1,0 +1,47 @@
+#include "http2/frame.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace ztape::http2 {
+namespace {
+
+std::string hex_number(uint32_t value) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "0x%02x", value);
+  return text.data();
+}
+
+}  // namespace
+
+std::string frame_type_name(uint8_t type) {
+  static constexpr std::array kNames{"DATA",         "HEADERS", "PRIORITY", "RST_STREAM",    "SETTINGS",
+                                     "PUSH_PROMISE", "PING",    "GOAWAY",   "WINDOW_UPDATE", "CONTINUATION"};
+  return type < kNames.size() ? kNames[type] : hex_number(type);
+}
+
+std::string error_code_name(uint32_t code) {
+  static constexpr std::array kNames{"NO_ERROR",
+                                     "PROTOCOL_ERROR",
+                                     "INTERNAL_ERROR",
+                                     "FLOW_CONTROL_ERROR",
+                                     "SETTINGS_TIMEOUT",
+                                     "STREAM_CLOSED",
+                                     "FRAME_SIZE_ERROR",
+                                     "REFUSED_STREAM",
+                                     "CANCEL",
+                                     "COMPRESSION_ERROR",
+                                     "CONNECT_ERROR",
+                                     "ENHANCE_YOUR_CALM",
+                                     "INADEQUATE_SECURITY",
+                                     "HTTP_1_1_REQUIRED"};
+  return code < kNames.size() ? kNames[code] : hex_number(code);
+}
+
+const std::string* find_header(const HeaderList& fields, std::string_view name) {
+  const auto found = std::ranges::find(fields, name, &HeaderField::name);
+  return found == fields.end() ? nullptr : &found->value;
+}
+
+}  // namespace ztape::http2

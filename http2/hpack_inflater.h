@@ -1,0 +1,36 @@
+// Decodes the header blocks of one direction (RFC 7541) with nghttp2's inflater. Stateful: every block, in order.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "http2/frame.h"
+#include "proto/error.h"
+
+namespace ztape::http2 {
+
+// A sender may ask for a larger dynamic table, but none is followed beyond this: what it could make us hold must be
+// bounded.
+inline constexpr uint32_t kMaxHpackTableBytes = 1024 * 1024;
+
+class HpackInflater {
+ public:
+  HpackInflater();
+
+  // SETTINGS_HEADER_TABLE_SIZE, once the encoder of this direction has acknowledged it (RFC 7541, section 4.2).
+  void set_table_size(uint32_t bytes);
+
+  // One whole block. An error (protocol, over_limit) leaves the state unknown: do not call again.
+  Result<HeaderList> inflate(std::span<const uint8_t> block);
+
+ private:
+  struct Delete {
+    void operator()(nghttp2_hd_inflater* inflater) const { nghttp2_hd_inflate_del(inflater); }
+  };
+  std::unique_ptr<nghttp2_hd_inflater, Delete> inflater_;
+};
+
+}  // namespace ztape::http2

@@ -1,0 +1,63 @@
+#include "http2/message_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "http2/decompress.h"
+
+namespace ztape::http2 {
+
+MessageReader::MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding)
+    : keep_bodies_(keep_bodies), max_body_bytes_(max_body_bytes), encoding_(std::move(encoding)) {}
+
+const std::string& MessageReader::read(std::span<const uint8_t> bytes, int64_t time_ns, const OnMessage& on_message) {
+  tail_bytes_ += bytes.size();
+  while (!bytes.empty() && fault_.empty()) {
+    if (prefix_bytes_ < kPrefixBytes) {
+      if (prefix_bytes_ == 0) message_.first_byte_ns = time_ns;
+      const std::size_t count = std::min(bytes.size(), kPrefixBytes - prefix_bytes_);
+      std::memcpy(prefix_.data() + prefix_bytes_, bytes.data(), count);
+      prefix_bytes_ += count;
+      bytes = bytes.subspan(count);
+      if (prefix_bytes_ < kPrefixBytes) break;
+      if (prefix_[0] > 1) {
+        fault_ = "compression flag " + std::to_string(prefix_[0]) + ": this is not a gRPC message";
+        break;
+      }
+      message_.compressed = prefix_[0] == 1;
+      message_.length = static_cast<uint32_t>(prefix_[1]) << 24 | static_cast<uint32_t>(prefix_[2]) << 16 |
+                        static_cast<uint32_t>(prefix_[3]) << 8 | prefix_[4];
+      body_left_ = message_.length;
+    }
+    const std::size_t count = std::min<uint64_t>(bytes.size(), body_left_);
+    if (keep_bodies_ && message_.length <= max_body_bytes_) {
+      message_.body.append(reinterpret_cast<const char*>(bytes.data()), count);
+    }
+    body_left_ -= count;
+    bytes = bytes.subspan(count);
+    if (body_left_ == 0) {
+      message_.last_byte_ns = time_ns;
+      finish_message(on_message);
+    }
+  }
+  return fault_;
+}
+
+void MessageReader::finish_message(const OnMessage& on_message) {
+  tail_bytes_ -= kPrefixBytes + message_.length;
+  prefix_bytes_ = 0;
+  if (keep_bodies_ && message_.length > max_body_bytes_) {
+    message_.error = "larger than a kept message may be";
+  } else if (keep_bodies_ && message_.compressed) {
+    auto body = decompress(encoding_, message_.body, max_body_bytes_);
+    if (body) {
+      message_.body = std::move(*body);
+    } else {
+      message_.error = body.error().message;
+    }
+  }
+  on_message(std::move(message_));
+  message_ = {};
+}
+
+}  // namespace ztape::http2

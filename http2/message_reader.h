@@ -1,0 +1,43 @@
+// Cuts the DATA of one direction of a stream into length-prefixed gRPC messages. Sans-I/O.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "http2/call.h"
+
+namespace ztape::http2 {
+
+class MessageReader {
+ public:
+  using OnMessage = std::function<void(Message&&)>;
+
+  // `encoding` is the grpc-encoding of this direction ("identity" when absent).
+  MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding);
+
+  // "" or why the bytes are no gRPC messages; from then on they are only counted, in tail_bytes().
+  const std::string& read(std::span<const uint8_t> bytes, int64_t time_ns, const OnMessage& on_message);
+
+  // Bytes of a message that is not whole, prefix included, or of what is no message.
+  [[nodiscard]] uint64_t tail_bytes() const { return tail_bytes_; }
+
+ private:
+  static constexpr std::size_t kPrefixBytes = 5;
+
+  void finish_message(const OnMessage& on_message);
+
+  bool keep_bodies_;
+  uint64_t max_body_bytes_;
+  std::string encoding_;
+  std::string fault_;
+  std::array<uint8_t, kPrefixBytes> prefix_{};
+  std::size_t prefix_bytes_ = 0;
+  uint64_t body_left_ = 0;
+  uint64_t tail_bytes_ = 0;
+  Message message_;
+};
+
+}  // namespace ztape::http2
