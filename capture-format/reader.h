@@ -15,10 +15,11 @@ namespace ztape {
 
 // One place where the file is not what was written.
 struct Damage {
-  ErrorCode code = ErrorCode::corrupt;  // corrupt, or torn: the file ends too early
-  uint64_t offset = 0;                  // in the file
-  uint64_t bytes = 0;                   // how many bytes of the file are not readable here
-  uint64_t first_block = 0;             // the blocks missing here: [first_block, first_block + block_count)
+  // corrupt; torn: the file ends too early; over_limit: a block larger than 64 MiB; io: the system refused to read it
+  ErrorCode code = ErrorCode::corrupt;
+  uint64_t offset = 0;       // in the file
+  uint64_t bytes = 0;        // how many bytes of the file are not readable here
+  uint64_t first_block = 0;  // the blocks missing here: [first_block, first_block + block_count)
   uint64_t block_count = 0;  // 0: only index or padding was hit, or (torn) nobody knows how many would follow
   std::string message;       // a sentence
 };

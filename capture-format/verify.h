@@ -21,7 +21,9 @@ struct VerifyReport {
   uint64_t records = 0;
   uint64_t connections = 0;         // opened in this file
   uint64_t connections_proven = 0;  // closed, and their bytes match count and hash
-  uint64_t connections_open = 0;    // no ConnectionClose: still open when the file ended
+  // Of those, how many have a Gap: count and hash prove what was recorded, not what crossed.
+  uint64_t connections_with_gaps = 0;
+  uint64_t connections_open = 0;  // no ConnectionClose: still open when the file ended
   uint64_t chunk_bytes = 0;
   uint64_t gaps = 0;  // Gap records: what the recorder itself says is missing
   uint64_t gap_bytes = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "proto/capture.pb.h"
 #include "proto/error.h"
@@ -29,9 +30,9 @@ struct ChunkView {
   Direction direction = Direction::client_to_server;
   uint64_t offset = 0;
   int64_t time_ns = 0;
-  std::span<const uint8_t> bytes;
+  std::span<const uint8_t> bytes = {};
   capture::End end = capture::NOT_ENDED;
-  std::string_view error;
+  std::string_view error = {};  // where end is FAILED
 };
 
 class CaptureWriter {

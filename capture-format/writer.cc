@@ -1,0 +1,406 @@
+#include "capture-format/writer.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capture-format/layout.h"
+#include "capture-format/record_block.h"
+
+namespace ztape {
+namespace {
+
+using google::protobuf::io::CodedOutputStream;
+
+// Leaves room for one record of the largest size in a block of the largest size.
+constexpr std::size_t kLargestBlockBytes = layout::kMaxBlockBytes - layout::kMaxRecordBytes - 16;
+constexpr int kLowestLevel = -100;  // zstd's own lowest is far below; nothing changes down there
+constexpr int kHighestLevel = 19;
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+struct FreeHash {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+using Hash = std::unique_ptr<XXH3_state_t, FreeHash>;
+
+Hash new_hash() {
+  Hash hash(XXH3_createState());
+  XXH3_64bits_reset(hash.get());
+  return hash;
+}
+
+// What this writer was given of one direction of a connection.
+struct DirectionSum {
+  uint64_t bytes = 0;
+  Hash hash = new_hash();
+  capture::End end = capture::NOT_ENDED;
+
+  void add(std::span<const uint8_t> more, capture::End how) {
+    bytes += more.size();
+    if (!more.empty()) XXH3_64bits_update(hash.get(), more.data(), more.size());
+    if (how != capture::NOT_ENDED) end = how;
+  }
+
+  void fill(capture::DirectionTotal& total) const {
+    total.set_bytes(bytes);
+    total.set_xxh3_64(XXH3_64bits_digest(hash.get()));
+    total.set_end(end);
+  }
+};
+
+// The varint field `number` where it is not its default, as protobuf writes it.
+std::size_t varint_field_size(uint64_t value) {
+  return value == 0 ? 0 : 1 + CodedOutputStream::VarintSize64(value);
+}
+
+uint8_t* put_varint_field(int number, uint64_t value, uint8_t* at) {
+  if (value == 0) return at;
+  *at++ = static_cast<uint8_t>(number << 3);
+  return CodedOutputStream::WriteVarint64ToArray(value, at);
+}
+
+std::size_t bytes_field_size(std::size_t length) {
+  return length == 0 ? 0 : 1 + CodedOutputStream::VarintSize64(length) + length;
+}
+
+uint8_t* put_bytes_field(int number, const void* bytes, std::size_t length, uint8_t* at) {
+  if (length == 0) return at;
+  *at++ = static_cast<uint8_t>(number << 3 | 2);
+  at = CodedOutputStream::WriteVarint64ToArray(length, at);
+  std::memcpy(at, bytes, length);
+  return at + length;
+}
+
+}  // namespace
+
+struct CaptureWriter::Impl {
+  std::string name;
+  WriterOptions options;
+  int fd = -1;
+  bool owned = false;    // stdout is not ours to close
+  bool regular = false;  // a file that can be cut back after a failed write
+  std::optional<Error> error;
+  bool finished = false;
+
+  std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};
+  std::string pending;  // the open block's records
+  uint32_t pending_records = 0;
+  TimeSpan pending_times;
+  std::vector<uint8_t> outgoing;  // a header and its zstd frame
+
+  uint64_t capture_id = 0;
+  uint64_t records = 0;  // in the blocks written
+  TimeSpan times;
+  std::vector<layout::BlockSizes> blocks;
+  Hash chain = new_hash();  // over the block headers' own checksums
+  uint64_t written = 0;
+  std::unordered_map<ConnectionId, std::array<DirectionSum, 2>> sums;
+
+  Result<void> open(const std::string& path);
+  Result<void> usable() const;
+  Result<void> fail(std::string message);
+  // Room for a record of `length` bytes, its length written already. The pointer holds until the next call.
+  Result<uint8_t*> add_record(std::size_t length);
+  Result<void> added();
+  Result<void> write_block();
+  Result<void> write_all(std::span<const uint8_t> bytes);
+  Result<void> put_chunk(const ChunkView& chunk);
+  void set_level(int level);
+};
+
+Result<void> CaptureWriter::Impl::open(const std::string& path) {
+  if (path == "-") {
+    name = "stdout";
+    fd = STDOUT_FILENO;
+    return {};
+  }
+  name = path;
+  const int how = O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? O_TRUNC : O_EXCL);
+  fd = ::open(path.c_str(), how, S_IRUSR | S_IWUSR);
+  if (fd < 0 && errno == EEXIST) {
+    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the file exists already", .subject = name});
+  }
+  if (fd < 0) {
+    return std::unexpected(Error{
+        .code = ErrorCode::io, .message = std::string("cannot be created: ") + std::strerror(errno), .subject = name});
+  }
+  owned = true;
+  struct stat status{};
+  regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  // A file that was there before keeps the mode it had, and a capture is not for others' eyes.
+  if (options.overwrite && regular) fchmod(fd, S_IRUSR | S_IWUSR);
+  return {};
+}
+
+Result<void> CaptureWriter::Impl::usable() const {
+  if (error) return std::unexpected(*error);
+  if (finished) {
+    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = name});
+  }
+  return {};
+}
+
+Result<void> CaptureWriter::Impl::fail(std::string message) {
+  error = Error{.code = ErrorCode::io, .message = std::move(message), .subject = name, .offset = written};
+  return std::unexpected(*error);
+}
+
+void CaptureWriter::Impl::set_level(int level) {
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, std::clamp(level, kLowestLevel, kHighestLevel));
+}
+
+Result<uint8_t*> CaptureWriter::Impl::add_record(std::size_t length) {
+  if (length > layout::kMaxRecordBytes) {
+    return std::unexpected(
+        Error{.code = ErrorCode::over_limit,
+              .message = "a record of " + std::to_string(length) + " bytes is larger than a capture holds",
+              .subject = name});
+  }
+  const std::size_t held = pending.size();
+  const std::size_t prefix = CodedOutputStream::VarintSize64(length);
+  const std::size_t wanted = held + prefix + length;
+  // Not the size it is called with: GCC 12's library passes the new capacity there.
+  pending.resize_and_overwrite(wanted, [wanted](char*, std::size_t) { return wanted; });
+  auto* at = reinterpret_cast<uint8_t*>(pending.data()) + held;
+  return CodedOutputStream::WriteVarint64ToArray(length, at);
+}
+
+Result<void> CaptureWriter::Impl::added() {
+  ++pending_records;
+  if (pending.size() >= options.block_bytes || pending_records == layout::kMaxBlockRecords) return write_block();
+  return {};
+}
+
+Result<void> CaptureWriter::Impl::write_block() {
+  if (pending_records == 0) return {};
+  if (blocks.size() == layout::kMaxBlocks) return fail("the file has as many blocks as a capture can have");
+  const std::size_t bound = ZSTD_compressBound(pending.size());
+  outgoing.resize(layout::kHeaderBytes + bound);
+  const std::size_t compressed =
+      ZSTD_compress2(context.get(), outgoing.data() + layout::kHeaderBytes, bound, pending.data(), pending.size());
+  if (ZSTD_isError(compressed)) return fail(std::string("zstd: ") + ZSTD_getErrorName(compressed));
+
+  if (blocks.empty()) capture_id = XXH3_64bits(pending.data(), pending.size());
+  const layout::Header header{.kind = layout::Kind::block,
+                              .capture_id = capture_id,
+                              .number = blocks.size(),
+                              .first_record = records,
+                              .first_time_ns = pending_times.first_ns,
+                              .last_time_ns = pending_times.last_ns,
+                              .compressed_bytes = static_cast<uint32_t>(compressed),
+                              .decompressed_bytes = static_cast<uint32_t>(pending.size()),
+                              .record_count = pending_records,
+                              .checksum = XXH3_64bits(outgoing.data() + layout::kHeaderBytes, compressed)};
+  const auto bytes = layout::encode(header);
+  std::memcpy(outgoing.data(), bytes.data(), bytes.size());
+  if (auto done = write_all(std::span(outgoing.data(), layout::kHeaderBytes + compressed)); !done) return done;
+
+  XXH3_64bits_update(chain.get(), bytes.data() + bytes.size() - layout::kHeaderChecksumBytes,
+                     layout::kHeaderChecksumBytes);
+  blocks.push_back({.number = header.number,
+                    .compressed_bytes = header.compressed_bytes,
+                    .decompressed_bytes = header.decompressed_bytes});
+  records += pending_records;
+  times.add(pending_times);
+  pending.clear();
+  pending_records = 0;
+  pending_times = {};
+  return {};
+}
+
+Result<void> CaptureWriter::Impl::write_all(std::span<const uint8_t> bytes) {
+  const uint64_t before = written;
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+      poll(&ready, 1, -1);
+      continue;
+    }
+    if (done < 0) {
+      const std::string why = std::strerror(errno);
+      // What a full disk took of this block is of no use: the file then ends with its last whole block.
+      if (regular && ftruncate(fd, static_cast<off_t>(before)) == 0) written = before;
+      return fail("cannot be written: " + why);
+    }
+    written += static_cast<uint64_t>(done);
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+  }
+  return {};
+}
+
+Result<void> CaptureWriter::Impl::put_chunk(const ChunkView& chunk) {
+  const auto direction = static_cast<uint64_t>(chunk.direction);
+  const auto time = static_cast<uint64_t>(chunk.time_ns);  // int64 fields are written as two's complement
+  const std::size_t body = varint_field_size(chunk.connection) + varint_field_size(direction) +
+                           varint_field_size(chunk.offset) + varint_field_size(time) +
+                           bytes_field_size(chunk.bytes.size()) + varint_field_size(chunk.end) +
+                           bytes_field_size(chunk.error.size());
+  auto room = add_record(1 + CodedOutputStream::VarintSize64(body) + body);
+  if (!room) return std::unexpected(std::move(room.error()));
+  uint8_t* at = *room;
+  *at++ = capture::Record::kChunkFieldNumber << 3 | 2;
+  at = CodedOutputStream::WriteVarint64ToArray(body, at);
+  at = put_varint_field(capture::Chunk::kConnectionFieldNumber, chunk.connection, at);
+  at = put_varint_field(capture::Chunk::kDirectionFieldNumber, direction, at);
+  at = put_varint_field(capture::Chunk::kOffsetFieldNumber, chunk.offset, at);
+  at = put_varint_field(capture::Chunk::kTimeNsFieldNumber, time, at);
+  at = put_bytes_field(capture::Chunk::kBytesFieldNumber, chunk.bytes.data(), chunk.bytes.size(), at);
+  at = put_varint_field(capture::Chunk::kEndFieldNumber, chunk.end, at);
+  put_bytes_field(capture::Chunk::kErrorFieldNumber, chunk.error.data(), chunk.error.size(), at);
+  pending_times.add(chunk.time_ns);
+  sums[chunk.connection][index(chunk.direction)].add(chunk.bytes, chunk.end);
+  return added();
+}
+
+CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+CaptureWriter::~CaptureWriter() {
+  auto& w = *impl_;
+  if (!w.error && !w.finished) (void)w.write_block();
+  if (w.owned && w.fd >= 0) close(w.fd);
+}
+
+Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::string& path, capture::CaptureStart start,
+                                                             const WriterOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->options.block_bytes = std::clamp<std::size_t>(options.block_bytes, 1, kLargestBlockBytes);
+  if (auto opened = impl->open(path); !opened) return std::unexpected(std::move(opened.error()));
+  ZSTD_CCtx_setParameter(impl->context.get(), ZSTD_c_checksumFlag, 1);
+  impl->set_level(options.compression_level);
+  std::unique_ptr<CaptureWriter> writer(new CaptureWriter(std::move(impl)));
+
+  start.set_format_version(layout::kFormatVersion);
+  capture::Record record;
+  *record.mutable_capture_start() = std::move(start);
+  auto done = writer->append(record);
+  if (done) done = writer->flush();
+  if (!done) {
+    // Nothing of a capture is in it: leave no empty file behind.
+    if (writer->impl_->regular && !options.overwrite) unlink(path.c_str());
+    writer->impl_->finished = true;
+    return std::unexpected(std::move(done.error()));
+  }
+  return writer;
+}
+
+Result<void> CaptureWriter::append(const capture::Record& record) {
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  const std::size_t length = record.ByteSizeLong();
+  auto room = w.add_record(length);
+  if (!room) return std::unexpected(std::move(room.error()));
+  {
+    google::protobuf::io::ArrayOutputStream array(*room, static_cast<int>(length));
+    CodedOutputStream out(&array);            // its destructor writes the rest
+    out.SetSerializationDeterministic(true);  // the same records give the same bytes: maps are sorted
+    record.SerializeWithCachedSizes(&out);
+  }
+  w.pending_times.add(record);
+  if (record.has_chunk()) {
+    const auto& chunk = record.chunk();
+    const auto& bytes = chunk.bytes();
+    const std::size_t direction = chunk.direction() == capture::SERVER_TO_CLIENT ? 1 : 0;
+    w.sums[chunk.connection()][direction].add({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                                              chunk.end());
+  } else if (record.has_connection_close()) {
+    w.sums.erase(record.connection_close().connection());
+  }
+  return w.added();
+}
+
+Result<void> CaptureWriter::append_chunk(const ChunkView& chunk) {
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  ChunkView part = chunk;
+  while (part.bytes.size() > layout::kMaxChunkBytes) {
+    const auto rest = part.bytes.subspan(layout::kMaxChunkBytes);
+    part.bytes = part.bytes.first(layout::kMaxChunkBytes);
+    part.end = capture::NOT_ENDED;
+    part.error = {};
+    if (auto done = w.put_chunk(part); !done) return done;
+    part.offset += layout::kMaxChunkBytes;
+    part.bytes = rest;
+    part.end = chunk.end;
+    part.error = chunk.error;
+  }
+  return w.put_chunk(part);
+}
+
+Result<void> CaptureWriter::append_close(capture::ConnectionClose close) {
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  const auto& sums = w.sums[close.connection()];
+  sums[index(Direction::client_to_server)].fill(*close.mutable_client_to_server());
+  sums[index(Direction::server_to_client)].fill(*close.mutable_server_to_client());
+  capture::Record record;
+  *record.mutable_connection_close() = std::move(close);
+  return append(record);
+}
+
+Result<void> CaptureWriter::flush() {
+  if (auto ok = impl_->usable(); !ok) return ok;
+  return impl_->write_block();
+}
+
+Result<void> CaptureWriter::sync() {
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  // A pipe or a terminal has nothing to sync.
+  if (fdatasync(w.fd) != 0 && errno != EINVAL && errno != EROFS) {
+    return w.fail(std::string("cannot be synced: ") + std::strerror(errno));
+  }
+  return {};
+}
+
+Result<void> CaptureWriter::finish() {
+  auto& w = *impl_;
+  if (auto done = flush(); !done) return done;
+  const layout::Header trailer{.kind = layout::Kind::trailer,
+                               .capture_id = w.capture_id,
+                               .number = w.blocks.size(),
+                               .first_record = w.records,
+                               .first_time_ns = w.times.first_ns,
+                               .last_time_ns = w.times.last_ns,
+                               .checksum = XXH3_64bits_digest(w.chain.get())};
+  const auto bytes = layout::encode(trailer);
+  std::string end(bytes.begin(), bytes.end());
+  end += layout::seek_table(w.blocks, w.blocks.size());
+  if (auto done = w.write_all({reinterpret_cast<const uint8_t*>(end.data()), end.size()}); !done) return done;
+  w.finished = true;
+  if (!w.owned) return {};
+  const int result = close(std::exchange(w.fd, -1));
+  if (result != 0 && errno != EINTR) return w.fail(std::string("cannot be closed: ") + std::strerror(errno));
+  return {};
+}
+
+void CaptureWriter::set_compression_level(int level) {
+  impl_->set_level(level);
+}
+
+uint64_t CaptureWriter::bytes_written() const {
+  return impl_->written;
+}
+
+std::size_t CaptureWriter::block_bytes_pending() const {
+  return impl_->pending.size();
+}
+
+}  // namespace ztape
