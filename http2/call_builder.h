@@ -22,8 +22,8 @@ class CallBuilder final : public ReaderSink {
  public:
   using OnCall = std::function<void(Call&&)>;
 
-  // `on_call` gets each call once: when nothing of it can follow any more, or at `close`. What was already under way when
-  // one side reset the stream still counts to the call; its `ended_by` and `end_ns` stay those of the reset.
+  // `on_call` gets each call once: when nothing of it can follow any more, or at `close`. What was already under way
+  // when one side reset the stream still counts to the call; its `ended_by` and `end_ns` stay those of the reset.
   CallBuilder(ConnectionId connection, CallBuilderOptions options, OnCall on_call);
   ~CallBuilder() override;
 

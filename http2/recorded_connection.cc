@@ -15,7 +15,7 @@ namespace {
 class Collector final : public ReaderSink {
  public:
   Collector(ConnectionId id, const CallBuilderOptions& options)
-      : builder_(id, options, [this](Call&& call) { connection.calls.push_back(std::move(call)); }), reader_(*this) {
+      : builder_(id, options, [this](Call&& call) { connection.calls.push_back(std::move(call)); }), reader_(*this), keep_frames_(options.keep_frames) {
     connection.id = id;
   }
 
@@ -29,6 +29,7 @@ class Collector final : public ReaderSink {
     }
     const auto& bytes = chunk.bytes();
     connection.bytes[index(direction)] += bytes.size();
+    if (!bytes.empty()) connection.reads.push_back({chunk.time_ns(), direction, static_cast<uint32_t>(bytes.size())});
     reader_.read(direction, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, chunk.time_ns());
     if (chunk.end() != capture::NOT_ENDED && first_end_ == capture::SIDE_UNKNOWN) {
       first_end_ = direction == Direction::client_to_server ? capture::DOWNSTREAM : capture::UPSTREAM;
@@ -69,7 +70,10 @@ class Collector final : public ReaderSink {
   RecordedConnection connection;
 
  private:
-  void on_frame(const Frame& frame) override { builder_.on_frame(frame); }
+  void on_frame(const Frame& frame) override {
+    if (keep_frames_) connection.frames.push_back(frame);
+    builder_.on_frame(frame);
+  }
   void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override {
     headers_seen_ = true;
     builder_.on_headers(frame, fields, end_stream, readable);
@@ -101,6 +105,7 @@ class Collector final : public ReaderSink {
 
   CallBuilder builder_;
   ConnectionReader reader_;
+  bool keep_frames_;
   bool headers_seen_ = false;
   bool settings_seen_[2] = {false, false};
   capture::Side first_end_ = capture::SIDE_UNKNOWN;

@@ -19,13 +19,22 @@ struct Unreadable {
   bool headers_only = false;
 };
 
+// One read of the recorder.
+struct Read {
+  int64_t time_ns = 0;
+  Direction direction = Direction::client_to_server;
+  uint32_t bytes = 0;
+};
+
 struct RecordedConnection {
   ConnectionId id = 0;
   int64_t open_ns = 0;    // on the capture's clock, as every time in it
   int64_t close_ns = -1;  // -1: still open at the end of the file
   capture::ConnectionOpen open;
   capture::ConnectionClose close;        // when close_ns >= 0
-  std::vector<Call> calls;               // by start
+  std::vector<Call> calls;               // by stream
+  std::vector<Read> reads;               // in order; those that brought bytes
+  std::vector<Frame> frames;  // every frame, those of stream 0 too; with CallBuilderOptions::keep_frames
   std::vector<Setting> client_settings;  // the first SETTINGS of each side, in order
   std::vector<Setting> server_settings;
   uint32_t client_window_increment = 0;  // WINDOW_UPDATE on stream 0 before the first HEADERS
