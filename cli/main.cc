@@ -14,7 +14,13 @@
 
 namespace ztape::cli {
 
-#define ZTAPE_COMMANDS(X) X(verify, "prove a capture: every block's checksum, every connection's bytes")
+// A row a subcommand, in the order of the help text.
+// clang-format off
+#define ZTAPE_COMMANDS(X)                                                              \
+  X(show,   "what is in a capture: a summary, its calls or its frames")                \
+  X(verify, "prove a capture: every block's checksum, every connection's bytes")       \
+  X(export, "write a capture's bytes in the raw form")
+// clang-format on
 
 #define DECLARE(name, summary) int run_##name(int argc, char** argv);
 ZTAPE_COMMANDS(DECLARE)
