@@ -18,7 +18,9 @@ Result<void> write_raw(CaptureReader& reader, RawWriter& writer) {
 }  // namespace
 
 int run_export(int argc, char** argv) {
-  cxxopts::Options options("ztape export", "Writes a capture's connections in the raw form: the bytes of each direction and the reads that brought them.");
+  cxxopts::Options options(
+      "ztape export",
+      "Writes a capture's connections in the raw form: the bytes of each direction and the reads that brought them.");
   options.add_options()("r,read", "the capture, - for stdin", cxxopts::value<std::string>(), "FILE")(
       "format", "raw", cxxopts::value<std::string>()->default_value("raw"), "FORM")(
       "o,output", "the folder to write to; it is made when missing", cxxopts::value<std::string>(), "PATH")(

@@ -19,7 +19,8 @@ namespace ztape::cli {
 #define ZTAPE_COMMANDS(X)                                                              \
   X(show,   "what is in a capture: a summary, its calls or its frames")                \
   X(verify, "prove a capture: every block's checksum, every connection's bytes")       \
-  X(export, "write a capture's bytes in the raw form")
+  X(export, "write a capture's bytes in the raw form")                              \
+  X(import, "make a capture out of the raw form")
 // clang-format on
 
 #define DECLARE(name, summary) int run_##name(int argc, char** argv);

@@ -66,8 +66,10 @@ int damage_status(const http2::RecordedCapture& capture, bool say) {
 int run_show(int argc, char** argv) {
   cxxopts::Options options("ztape show", "Shows what is in a capture: a summary, or its calls or frames one a line.");
   options.add_options()("r,read", "the capture, - for stdin", cxxopts::value<std::string>(), "FILE")(
-      "calls", "a call a line")("frames", "a frame a line")("json", "JSON: one document, with --calls and --frames an object a line")(
-      "connection", "only this connection", cxxopts::value<uint64_t>(), "N")("stream", "only this stream", cxxopts::value<uint32_t>(), "N")(
+      "calls", "a call a line")("frames", "a frame a line")(
+      "json", "JSON: one document, with --calls and --frames an object a line")(
+      "connection", "only this connection", cxxopts::value<uint64_t>(), "N")("stream", "only this stream",
+                                                                             cxxopts::value<uint32_t>(), "N")(
       "method", "only calls of this method, as GetBlock or by its full path", cxxopts::value<std::string>(), "NAME");
   const auto parsed = parse(options, argc, argv, "ztape show -r sync.ztape --calls --method GetTransaction");
   if (!parsed) return parsed.error();
@@ -76,7 +78,8 @@ int run_show(int argc, char** argv) {
     return fail("show", {ErrorCode::usage, "--calls and --frames do not go together", ""});
   }
   const bool frames = parsed->count("frames") > 0;
-  auto capture = http2::read_capture((*parsed)["read"].as<std::string>(), {.keep_frames = frames, .keep_messages = false});
+  auto capture =
+      http2::read_capture((*parsed)["read"].as<std::string>(), {.keep_frames = frames, .keep_messages = false});
   if (!capture) return fail("show", capture.error());
   filter(*capture, *parsed);
   const bool json = parsed->count("json") > 0;

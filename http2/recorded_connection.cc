@@ -15,7 +15,9 @@ namespace {
 class Collector final : public ReaderSink {
  public:
   Collector(ConnectionId id, const CallBuilderOptions& options)
-      : builder_(id, options, [this](Call&& call) { connection.calls.push_back(std::move(call)); }), reader_(*this), keep_frames_(options.keep_frames) {
+      : builder_(id, options, [this](Call&& call) { connection.calls.push_back(std::move(call)); }),
+        reader_(*this),
+        keep_frames_(options.keep_frames) {
     connection.id = id;
   }
 

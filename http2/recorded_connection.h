@@ -34,7 +34,7 @@ struct RecordedConnection {
   capture::ConnectionClose close;        // when close_ns >= 0
   std::vector<Call> calls;               // by stream
   std::vector<Read> reads;               // in order; those that brought bytes
-  std::vector<Frame> frames;  // every frame, those of stream 0 too; with CallBuilderOptions::keep_frames
+  std::vector<Frame> frames;             // every frame, those of stream 0 too; with CallBuilderOptions::keep_frames
   std::vector<Setting> client_settings;  // the first SETTINGS of each side, in order
   std::vector<Setting> server_settings;
   uint32_t client_window_increment = 0;  // WINDOW_UPDATE on stream 0 before the first HEADERS

@@ -31,6 +31,10 @@ std::string method_name(const http2::Call& call) {
   return call.path.empty() ? "(request not readable)" : escaped(short_name(call.path), 60);
 }
 
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
 struct MethodSummary {
   uint64_t calls = 0;
   uint64_t messages = 0;
@@ -55,10 +59,10 @@ std::string connections_table(const http2::RecordedCapture& capture) {
     const int64_t last_ns = connection.close_ns >= 0   ? connection.close_ns
                             : connection.reads.empty() ? connection.open_ns
                                                        : connection.reads.back().time_ns;
-    table.row({std::to_string(connection.id), connection.open.downstream_peer(), connection.open.upstream_peer(),
-               clock_of(capture, connection.open_ns), duration(last_ns - connection.open_ns),
-               count(connection.calls.size()), byte_count(connection.bytes[0]), byte_count(connection.bytes[1]),
-               how_it_ended(connection)});
+    table.row({std::to_string(connection.id), or_dash(connection.open.downstream_peer()),
+               or_dash(connection.open.upstream_peer()), clock_of(capture, connection.open_ns),
+               duration(last_ns - connection.open_ns), count(connection.calls.size()), byte_count(connection.bytes[0]),
+               byte_count(connection.bytes[1]), how_it_ended(connection)});
   }
   std::string text = table.text();
   if (capture.connections.size() > kMostRows) {

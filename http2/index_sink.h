@@ -1,0 +1,27 @@
+// Makes the index records of a connection, Frame and Headers, out of what a ConnectionReader finds.
+#pragma once
+
+#include <functional>
+
+#include "http2/connection_reader.h"
+#include "proto/capture.pb.h"
+
+namespace ztape::http2 {
+
+class IndexSink : public ReaderSink {
+ public:
+  // Called for each record, in the order of the bytes; the reference is valid during the call only.
+  using OnRecord = std::function<void(const capture::Record&)>;
+
+  IndexSink(ConnectionId connection, OnRecord on_record);
+
+  void on_frame(const Frame& frame) override;
+  void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;
+
+ private:
+  ConnectionId connection_;
+  OnRecord on_record_;
+  capture::Record frame_record_;  // reused: a frame a call
+};
+
+}  // namespace ztape::http2

@@ -1,0 +1,185 @@
+// import, show, export and verify on the recorded fixtures, as a user runs them.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/support/calls.h"
+#include "tests/support/child_process.h"
+#include "tests/support/fixture.h"
+#include "tests/support/temporary_directory.h"
+
+namespace ztape::test {
+namespace {
+
+const std::string kZtape = ZTAPE_BINARY_DIR "/ztape";
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kZtape);
+  ChildProcess process(arguments);
+  const int status = process.wait();
+  return {status, process.stdout_text(), process.stderr_text()};
+}
+
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+class FixtureCommands : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const auto imported = run({"import", fixture_path(GetParam()), "-w", capture_});
+    ASSERT_EQ(imported.status, 0) << imported.err;
+  }
+  TemporaryDirectory directory_;
+  std::string capture_ = directory_.path() + "/fixture.ztape";
+};
+
+TEST_P(FixtureCommands, ExportGivesBackTheImportedBytesAndReads) {
+  const auto exported = run({"export", "-r", capture_, "--format", "raw", "-o", directory_.path() + "/raw"});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  for (const auto& connection : load_fixture(GetParam())) {
+    const std::string stem = "/connection" + std::to_string(connection.number);
+    for (const char* suffix : {".client_to_server", ".server_to_client", ".chunks.tsv"}) {
+      EXPECT_EQ(read_file(directory_.path() + "/raw" + stem + suffix),
+                read_file(fixture_path(GetParam()) + stem + suffix))
+          << suffix;
+    }
+  }
+}
+
+TEST_P(FixtureCommands, ShowCallsAgreesWithTheIndependentDecoder) {
+  const auto shown = run({"show", "-r", capture_, "--calls", "--json"});
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  const auto rows = json_lines(shown.out);
+  std::size_t at = 0;
+  for (const auto& connection : load_fixture(GetParam())) {
+    for (const auto& expected : connection.calls) {
+      ASSERT_LT(at, rows.size());
+      const auto& row = rows[at++];
+      EXPECT_EQ(row["connection"], connection.number);
+      for (const auto& [field, value] : expected.items()) EXPECT_EQ(row[field], value) << field << " of " << row;
+    }
+  }
+  EXPECT_EQ(at, rows.size());
+}
+
+TEST_P(FixtureCommands, ShowFramesCountsWhatTheIndependentDecoderCounts) {
+  const auto shown = run({"show", "-r", capture_, "--frames", "--json"});
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  std::map<std::pair<int, std::string>, int> counts;
+  for (const auto& row : json_lines(shown.out)) {
+    const std::string side = row["direction"] == "client_to_server" ? "c2s " : "s2c ";
+    ++counts[{row["connection"].get<int>(), side + row["type"].get<std::string>()}];
+  }
+  for (const auto& connection : load_fixture(GetParam())) {
+    const auto file = fixture_path(GetParam()) + "/connection" + std::to_string(connection.number) + ".frames.json";
+    for (const auto& [what, count] : nlohmann::json::parse(read_file(file))["frames"].items()) {
+      EXPECT_EQ((counts[{connection.number, what}]), count.get<int>()) << what;
+    }
+  }
+}
+
+TEST_P(FixtureCommands, VerifyProvesTheImport) {
+  const auto verified = run({"verify", "-r", capture_});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& fixture) {
+  std::string text = fixture.param;
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FixtureCommands, testing::ValuesIn(fixture_names()), test_name);
+
+TEST(Show, SummaryNamesConnectionsMethodsAndLoss) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/zaino.ztape";
+  ASSERT_EQ(run({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
+  const auto page = run({"show", "-r", capture});
+  EXPECT_EQ(page.status, 0);
+  for (const char* text : {"1 connection, 76 calls", "GetTransaction", "40 OK", "client reset CANCEL",
+                           "2.41 s of the 4.02 s", "Lost: nothing."}) {
+    EXPECT_NE(page.out.find(text), std::string::npos) << text << "\n" << page.out;
+  }
+  const auto json = nlohmann::json::parse(run({"show", "-r", capture, "--json"}).out);
+  EXPECT_EQ(json["connections"][0]["calls"], 76);
+  EXPECT_EQ(json["connections"][0]["silent_gaps_ns"], 2414357151);
+}
+
+TEST(Show, FiltersByMethodAndStream) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/zaino.ztape";
+  ASSERT_EQ(run({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
+  EXPECT_EQ(json_lines(run({"show", "-r", capture, "--calls", "--json", "--method", "GetTransaction"}).out).size(),
+            40U);
+  EXPECT_EQ(json_lines(run({"show", "-r", capture, "--calls", "--json", "--stream", "5"}).out).size(), 1U);
+}
+
+TEST(Captures, AreMadeForTheirOwnerOnlyAndNeverOverwrittenUnasked) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/a.ztape";
+  ASSERT_EQ(run({"import", fixture_path("zebra-ghz"), "-w", capture}).status, 0);
+  struct stat status{};
+  ASSERT_EQ(stat(capture.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  const auto again = run({"import", fixture_path("zebra-ghz"), "-w", capture});
+  EXPECT_EQ(again.status, 2);
+  EXPECT_NE(again.err.find(capture), std::string::npos) << again.err;
+  EXPECT_EQ(run({"import", fixture_path("zebra-ghz"), "-w", capture, "--force"}).status, 0);
+}
+
+// Each is one clear line on stderr and the documented exit status.
+TEST(BadInput, GetsOneLineAndItsStatus) {
+  TemporaryDirectory directory;
+  const auto text = directory.path() + "/text";
+  std::ofstream(text) << "this is not a capture\n";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"frobnicate"}, "no command 'frobnicate'"},
+      {{"show", "--bogus"}, "bogus"},
+      {{"show"}, "-r FILE"},
+      {{"show", "-r", directory.path() + "/missing"}, "No such file or directory"},
+      {{"show", "-r", text}, "not a capture"},
+      {{"verify", "-r", text}, "not a capture"},
+      {{"export", "-r", text, "-o", directory.path() + "/x"}, "not a capture"},
+      {{"export", "-r", text, "-o", directory.path() + "/x", "--format", "xml"}, "'xml' is not known"},
+      {{"import", directory.path() + "/nowhere", "-w", directory.path() + "/y"}, "nowhere"},
+      {{"import", directory.path(), "-w", directory.path() + "/y"}, "no connectionN.chunks.tsv"},
+      {{"show", "-r", text, "--stream", "many"}, "many"},
+      {{"show", "-r", text, "stray"}, "'stray'"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const auto outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << message;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Help, IsThereOnEveryLevelWithAnExample) {
+  const auto top = run({"--help"});
+  EXPECT_EQ(top.status, 0);
+  for (const char* command : {"show", "verify", "export", "import"}) {
+    EXPECT_NE(top.out.find(command), std::string::npos);
+    const auto help = run({command, "--help"});
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_NE(help.out.find("Example:\n  ztape"), std::string::npos) << help.out;
+  }
+}
+
+}  // namespace
+}  // namespace ztape::test
