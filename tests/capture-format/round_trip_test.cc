@@ -2,9 +2,11 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <zstd.h>
 
-#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
-#include "sample.h"
+#include "tests/capture-format/sample.h"
+#include "tests/support/temporary_directory.h"
 
 namespace ztape {
 namespace {
@@ -87,8 +89,8 @@ std::vector<std::string> delimited(const std::string& plain) {
 }
 
 TEST(RoundTrip, EveryRecordComesBackInOrder) {
-  sample::Folder folder;
-  const auto path = folder / "a.ztape";
+  test::TemporaryDirectory folder;
+  const auto path = folder.file("a.ztape");
   const auto expected = write(path, varied_records(1), {.block_bytes = 4096});
   const auto back = sample::read_all(path);
   EXPECT_EQ(back.records, expected);
@@ -97,32 +99,32 @@ TEST(RoundTrip, EveryRecordComesBackInOrder) {
 }
 
 TEST(RoundTrip, ZstdAloneGivesLengthDelimitedRecords) {
-  sample::Folder folder;
-  const auto path = folder / "a.ztape";
+  test::TemporaryDirectory folder;
+  const auto path = folder.file("a.ztape");
   const auto expected = write(path, varied_records(2), {.block_bytes = 4096});
   EXPECT_EQ(delimited(plain_zstd(sample::read_file(path))), expected);
 }
 
 TEST(RoundTrip, TheZstdCommandGivesTheSame) {
   if (std::system("zstd --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no zstd command here";
-  sample::Folder folder;
-  const auto path = folder / "a.ztape";
+  test::TemporaryDirectory folder;
+  const auto path = folder.file("a.ztape");
   const auto expected = write(path, varied_records(3), {.block_bytes = 4096});
-  ASSERT_EQ(std::system(("zstd -q -dc " + path + " > " + (folder / "plain")).c_str()), 0);
-  EXPECT_EQ(delimited(sample::read_file(folder / "plain")), expected);
+  ASSERT_EQ(std::system(("zstd -q -dc " + path + " > " + (folder.file("plain"))).c_str()), 0);
+  EXPECT_EQ(delimited(sample::read_file(folder.file("plain"))), expected);
 }
 
 TEST(RoundTrip, EveryCompressionLevelReadsBack) {
-  sample::Folder folder;
+  test::TemporaryDirectory folder;
   for (const int level : {-100, -5, -1, 1, 3, 9, 19}) {
-    const auto path = folder / ("level" + std::to_string(level));
+    const auto path = folder.file("level" + std::to_string(level));
     const auto expected = write(path, varied_records(4), {.compression_level = level});
     EXPECT_EQ(sample::read_all(path).records, expected) << level;
   }
 }
 
 TEST(RoundTrip, AHandWrittenChunkIsWhatProtobufWrites) {
-  sample::Folder folder;
+  test::TemporaryDirectory folder;
   std::vector<capture::Record> records;
   for (const uint64_t offset : {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 35, UINT64_MAX}) {
     for (const int64_t time : {int64_t{0}, int64_t{1}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
@@ -133,21 +135,21 @@ TEST(RoundTrip, AHandWrittenChunkIsWhatProtobufWrites) {
       }
     }
   }
-  const auto path = folder / "a.ztape";
+  const auto path = folder.file("a.ztape");
   const auto expected = write(path, records);
   EXPECT_EQ(sample::read_all(path).records, expected);
 }
 
 TEST(RoundTrip, AChunkLargerThanABlockMakesALargerBlock) {
-  sample::Folder folder;
-  const auto path = folder / "a.ztape";
+  test::TemporaryDirectory folder;
+  const auto path = folder.file("a.ztape");
   const auto expected = write(path, {chunk_record(1, Direction::client_to_server, 0, 5, sample::noise(3 << 20, 6))});
   EXPECT_EQ(sample::read_all(path).records, expected);
 }
 
 TEST(RoundTrip, AHugeChunkIsSplitWithItsEndOnTheLastPart) {
-  sample::Folder folder;
-  const auto path = folder / "a.ztape";
+  test::TemporaryDirectory folder;
+  const auto path = folder.file("a.ztape");
   const auto bytes = sample::noise((35 << 20) + 7, 7);
   auto writer = CaptureWriter::create(path, sample::start());
   ASSERT_TRUE((*writer)->append_chunk(
@@ -170,10 +172,10 @@ TEST(RoundTrip, AHugeChunkIsSplitWithItsEndOnTheLastPart) {
 }
 
 TEST(RoundTrip, TheSameRecordsGiveTheSameFile) {
-  sample::Folder folder;
-  write(folder / "a", varied_records(8));
-  write(folder / "b", varied_records(8));
-  EXPECT_TRUE(sample::read_file(folder / "a") == sample::read_file(folder / "b"));
+  test::TemporaryDirectory folder;
+  write(folder.file("a"), varied_records(8));
+  write(folder.file("b"), varied_records(8));
+  EXPECT_TRUE(sample::read_file(folder.file("a")) == sample::read_file(folder.file("b")));
 }
 
 }  // namespace
