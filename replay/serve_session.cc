@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "proto/method_table.h"
 #include "replay/mutate.h"
@@ -64,6 +65,8 @@ struct ServeSession::Impl {
   MonotonicTime now;
   std::string carried;  // a frame that did not fit into the last write
   WriteKey carried_key;
+  WriteKey packed_key;             // of the frame that nghttp2 has just made
+  int32_t packed_data_stream = 0;  // set while that frame is DATA
   bool failed = false;
 
   Impl(const AnswerBook& answer_book, const ServeOptions& serve_options, ServeCounts& serve_counts,
@@ -94,6 +97,11 @@ struct ServeSession::Impl {
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
         callbacks, [](nghttp2_session*, uint8_t, int32_t stream_id, const uint8_t* bytes, size_t size, void* self) {
           static_cast<Impl*>(self)->on_data(stream_id, {bytes, size});
+          return 0;
+        });
+    nghttp2_session_callbacks_set_before_frame_send_callback(
+        callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
+          static_cast<Impl*>(self)->before_frame(frame->hd);
           return 0;
         });
     nghttp2_session_callbacks_set_on_stream_close_callback(
@@ -169,14 +177,14 @@ struct ServeSession::Impl {
       stream->request_times.push_back(now);
       if (stream->requests.size() == 1) stream->script = interleaved_answer(*stream);
     });
-    if (!fault.empty()) return refuse_bad(*stream, kInternal, fault);
-    if (!undecodable.empty()) return refuse_bad(*stream, kUnimplemented, undecodable);
     if (stream->held_bytes > kMaxRequestBytes) {
       return refuse_bad(*stream, kResourceExhausted, "the request is larger than this server holds");
     }
     if (held_bytes > kMaxHeldBytes) {
       return refuse_bad(*stream, kResourceExhausted, "this connection's requests are more than this server holds");
     }
+    if (!fault.empty()) return refuse_bad(*stream, kInternal, fault);
+    if (!undecodable.empty()) return refuse_bad(*stream, kUnimplemented, undecodable);
     schedule(*stream);
   }
 
@@ -356,7 +364,8 @@ struct ServeSession::Impl {
     const auto left = step.end - step.begin - stream->sent_of_step;
     const auto size = std::min(to.size(), left);
     std::memcpy(to.data(), script.body.data() + step.begin + stream->sent_of_step, size);
-    stream->packed_unit = stream->unit_of_step(stream->step);
+    packed_key = {stream_id, stream->unit_of_step(stream->step)};
+    packed_data_stream = stream_id;
     stream->sent_of_step += size;
     if (size < left) return static_cast<ssize_t>(size);
     ++stream->step;
@@ -368,37 +377,26 @@ struct ServeSession::Impl {
 
   // --- the bytes ---
 
-  // The next frame nghttp2 has; "" when it has none.
+  // The next frame nghttp2 has; "" when it has none. A stream may be closed by then: the key was taken before.
   std::string pull_frame(WriteKey& key) {
     const uint8_t* bytes = nullptr;
     const auto size = nghttp2_session_mem_send(session.get(), &bytes);
     if (size < 0) failed = true;
     if (size <= 0) return "";
-    std::string frame(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
-    key = key_of(frame);
-    return frame;
+    if (auto* stream = find(std::exchange(packed_data_stream, 0))) submit_steps(*stream);  // what may follow the DATA
+    key = packed_key;
+    return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)};
   }
 
-  WriteKey key_of(const std::string& frame) {
-    const auto byte = [&](std::size_t at) { return static_cast<uint8_t>(frame[at]); };
-    const auto type = byte(3);
-    const auto stream_id =
-        static_cast<int32_t>((byte(5) & 0x7fu) << 24 | unsigned{byte(6)} << 16 | unsigned{byte(7)} << 8 | byte(8));
-    auto* stream = find(stream_id);
-    if (!stream || !stream->script) return {};
-    switch (type) {
-      case http2::kData:
-        submit_steps(*stream);  // what may follow the last DATA frame
-        return {stream_id, stream->packed_unit};
-      case http2::kHeaders: {
-        const bool first = !stream->headers_packed;
-        stream->headers_packed = true;
-        return {stream_id, first ? 0 : stream->script->units.size() - 1};
-      }
-      case http2::kContinuation: return {stream_id, stream->step <= 1 ? 0 : stream->script->units.size() - 1};
-      case http2::kRstStream: return {stream_id, stream->script->units.size() - 1};
-      default: return {};
-    }
+  // Every frame but DATA (pack_data) and CONTINUATION, which belongs to the HEADERS before it.
+  void before_frame(const nghttp2_frame_hd& frame) {
+    packed_key = {};
+    auto* stream = find(frame.stream_id);
+    if (!stream || !stream->script) return;
+    const auto last_unit = stream->script->units.size() - 1;
+    if (frame.type == NGHTTP2_RST_STREAM) packed_key = {stream->id, last_unit};
+    if (frame.type == NGHTTP2_HEADERS) packed_key = {stream->id, stream->headers_packed ? last_unit : 0};
+    if (frame.type == NGHTTP2_HEADERS) stream->headers_packed = true;
   }
 
   std::optional<std::string> next_write() {

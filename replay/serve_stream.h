@@ -36,7 +36,6 @@ struct ServeStream {
   bool reading_body = false;  // nghttp2 holds the DATA source
   bool deferred = false;      // and waits for nghttp2_session_resume_data()
   bool headers_packed = false;
-  std::size_t packed_unit = 0;  // the unit of the DATA frame packed last
 
   [[nodiscard]] std::size_t unit_of_step(std::size_t wanted) const {
     std::size_t unit = 0;
