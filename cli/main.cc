@@ -17,6 +17,7 @@ namespace ztape::cli {
 // A row a subcommand, in the order of the help text.
 // clang-format off
 #define ZTAPE_COMMANDS(X)                                                              \
+  X(proxy,  "relay a wallet's traffic to an indexer and record it")                    \
   X(show,   "what is in a capture: a summary, its calls or its frames")                \
   X(verify, "prove a capture: every block's checksum, every connection's bytes")       \
   X(export, "write a capture's bytes in the raw form")                              \

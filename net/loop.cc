@@ -216,6 +216,10 @@ Wakeup::~Wakeup() {
   impl_->close_handles();
 }
 
+void Wakeup::let_loop_end() {
+  uv_unref(reinterpret_cast<uv_handle_t*>(&impl_->async));
+}
+
 void Wakeup::wake() {
   uv_async_send(&impl_->async);
 }

@@ -171,15 +171,30 @@ void TcpConnection::Impl::reset() {
   close_handles();
 }
 
+void TcpConnection::Impl::start_drain(bool reset_at_end) {
+  if (closing) return;
+  handler = nullptr;
+  pause_reading();
+  draining = true;
+  reset_when_drained = reset_at_end;
+  drain_progress = monotonic_now();
+  continue_drain();
+}
+
 void TcpConnection::Impl::continue_drain() {
   if (closing) return;
   const auto now = monotonic_now();
-  const std::size_t left = uv_stream_get_write_queue_size(stream()) + unacknowledged_bytes(fd());
+  const std::size_t queued = uv_stream_get_write_queue_size(stream());
+  const std::size_t left = queued + unacknowledged_bytes(fd());
   if (left != drain_left) {
     drain_left = left;
     drain_progress = now;
   }
-  if (left == 0 || !write_error.empty() || now - drain_progress > kResetPatienceNs) return reset();
+  const bool patient = now - drain_progress <= kResetPatienceNs || (queued > 0 && !reset_when_drained);
+  if (left == 0 || !write_error.empty() || !patient) {
+    if (reset_when_drained) return reset();
+    return close_handles();
+  }
   drain_pause_ns = std::clamp(drain_pause_ns * 2, kFirstDrainPauseNs, kLongestDrainPauseNs);
   if (!drain_timer) drain_timer = std::make_unique<Timer>(loop);
   drain_timer->start(drain_pause_ns, [this] { continue_drain(); });
@@ -235,13 +250,11 @@ void TcpConnection::reset() {
 }
 
 void TcpConnection::reset_after_drain(std::unique_ptr<TcpConnection> connection) {
-  auto* impl = std::exchange(connection->impl_, nullptr);
-  if (impl->closing) return;
-  impl->handler = nullptr;
-  impl->pause_reading();
-  impl->draining = true;
-  impl->drain_progress = monotonic_now();
-  impl->continue_drain();
+  std::exchange(connection->impl_, nullptr)->start_drain(true);
+}
+
+void TcpConnection::close_after_drain(std::unique_ptr<TcpConnection> connection) {
+  std::exchange(connection->impl_, nullptr)->start_drain(false);
 }
 
 Result<void> TcpConnection::set_options(const SocketOptions& options) {

@@ -59,6 +59,9 @@ class TcpConnection {
   // RST once the peer has acknowledged all that is queued (an RST before that would take unread bytes with it), or
   // after kResetPatienceNs without progress. No callbacks any more.
   static void reset_after_drain(std::unique_ptr<TcpConnection> connection);
+  // close() once all that is queued here is in the kernel and the peer has acknowledged it; for the latter it waits
+  // kResetPatienceNs at most without progress. No callbacks any more.
+  static void close_after_drain(std::unique_ptr<TcpConnection> connection);
 
   Result<void> set_options(const SocketOptions& options);
   [[nodiscard]] std::optional<TcpInfo> tcp_info() const;

@@ -19,7 +19,8 @@ struct TcpConnection::Impl final : LoopHandle {
   bool reading = false;
   bool read_ended = false;
   bool failure_told = false;
-  bool draining = false;  // nobody owns it any more: RST once all is acknowledged
+  bool draining = false;  // nobody owns it any more: ends once all is acknowledged
+  bool reset_when_drained = false;
   std::string write_error;
   std::unique_ptr<Timer> drain_timer;
   std::size_t drain_left = 0;
@@ -39,6 +40,7 @@ struct TcpConnection::Impl final : LoopHandle {
   void on_written(int status);
   void tell_failure(const std::string& system_error);
   void reset();
+  void start_drain(bool reset_at_end);
   void continue_drain();
 };
 

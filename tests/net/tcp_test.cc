@@ -153,6 +153,18 @@ TEST_F(Tcp, ResetAfterDrainDeliversEveryByteFirst) {
   EXPECT_EQ(client_events_.error, "ECONNRESET");
 }
 
+TEST_F(Tcp, CloseAfterDrainDeliversEveryByteAndAnEnd) {
+  connect();
+  const std::string all(32 << 20, 'z');
+  server_->write(all);
+  server_->half_close();
+  TcpConnection::close_after_drain(std::move(server_));
+  client_->start_reading();
+  run_until([&] { return !client_events_.error.empty() || client_events_.eof_count > 0; });
+  EXPECT_EQ(client_events_.bytes.size(), all.size());
+  EXPECT_EQ(client_events_.error, "");
+}
+
 TEST_F(Tcp, AWriteToAPeerThatDoesNotReadIsQueuedAndDrains) {
   connect();
   std::string all(32 << 20, '\0');

@@ -1,0 +1,141 @@
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/proxy_options.h"
+#include "http2/call.h"
+#include "net/loop.h"
+#include "proto/method_table.h"
+#include "proxy/proxy_server.h"
+#include "report/capture_page.h"
+#include "report/text.h"
+
+namespace ztape::cli {
+namespace {
+
+// After a stop, what is queued for a peer that does not read is waited for so long.
+constexpr int64_t kDeliveryNs = 1'000'000'000;
+
+std::string status_text(const proxy::CallCounts::Key& key) {
+  if (key.grpc_status) return report::grpc_status_name(*key.grpc_status);
+  return std::string(http2::name(key.ended_by));
+}
+
+std::string calls_table(const proxy::CallCounts& calls) {
+  using report::Table;
+  Table table({{"method"}, {"status"}, {"calls", Table::Align::right}});
+  for (const auto& [key, number] : calls.rows()) {
+    const auto method = key.path.empty() ? "(unreadable)" : report::escaped(short_name(key.path), 60);
+    table.row({method, status_text(key), report::count(number)});
+  }
+  return table.empty() ? "" : table.text();
+}
+
+std::string lost_text(const proxy::RecordingReport& report) {
+  const auto& loss = report.loss;
+  if (loss.nothing() && report.error.empty()) return "nothing";
+  std::string text = report::counted(loss.chunks, "chunk") + " with " + report::counted(loss.bytes, "byte");
+  if (loss.records > 0) text += ", " + report::counted(loss.records, "other record");
+  if (loss.gaps > 0) text += " (" + report::counted(loss.gaps, "gap") + " in the capture)";
+  if (!report.error.empty()) text += "; " + report.error;
+  return text;
+}
+
+std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingReport& report) {
+  std::string text = report::counted(counts.connections, "connection") + ", " +
+                     report::counted(report.calls.total(), "call") + ", " +
+                     report::byte_count(counts.bytes[index(Direction::client_to_server)]) + " client to server, " +
+                     report::byte_count(counts.bytes[index(Direction::server_to_client)]) + " server to client\n";
+  if (counts.upstream_failures > 0) {
+    text += "not connected upstream: " + report::counted(counts.upstream_failures, "connection") + "\n";
+  }
+  if (counts.turned_away > 0) text += "turned away: " + report::counted(counts.turned_away, "connection") + "\n";
+  if (counts.holds > 0) text += "the disk held the traffic back: " + report::counted(counts.holds, "time") + "\n";
+  text += calls_table(report.calls);
+  text += "lost: " + lost_text(report) + "\n";
+  return text;
+}
+
+// Stops the server at the first signal or at the end of the duration; leaves at once at the second signal.
+class Stopper {
+ public:
+  Stopper(net::Loop& loop, proxy::ProxyServer& server, int64_t duration_ns)
+      : loop_(loop), server_(server), timer_(loop), signals_(std::in_place, loop, [this](int count) {
+          if (count > 1) {
+            std::fprintf(stderr, "ztape proxy: stopped at once; what was not written yet is lost\n");
+            _exit(kIncomplete);
+          }
+          stop();
+        }) {
+    if (duration_ns > 0) timer_.start(duration_ns, [this] { stop(); });
+  }
+
+  // From now on a signal has its usual effect: the disk may keep us from ending.
+  void leave_signals() {
+    signals_.reset();
+    loop_.poll();
+  }
+
+ private:
+  void stop() {
+    if (std::exchange(stopping_, true)) return;
+    server_.stop();
+    timer_.start(kDeliveryNs, [this] { loop_.stop(); });
+  }
+
+  net::Loop& loop_;
+  proxy::ProxyServer& server_;
+  net::Timer timer_;
+  std::optional<net::StopSignals> signals_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int run_proxy(int argc, char** argv) {
+  cxxopts::Options options("ztape proxy", "Relays a wallet's traffic to an indexer and records it.");
+  add_proxy_options(options);
+  const auto words = parse(options, argc, argv,
+                           "ztape proxy --upstream http://127.0.0.1:8137 -w sync.ztape\n"
+                           "  (then point the wallet at http://127.0.0.1:9167)");
+  if (!words) return words.error();
+  auto command = read_proxy_options(*words);
+  if (!command) return fail("proxy", command.error());
+  command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
+  const auto path = command->recorder.path;
+  const auto upstream = command->proxy.upstream.text;
+  std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
+
+  net::Loop loop;
+  auto server = proxy::ProxyServer::listen(loop, std::move(command->proxy),
+                                           [](const std::string& line) { spdlog::warn("{}", line); });
+  if (!server) return fail("proxy", server.error());
+  auto recorder = proxy::Recorder::start(std::move(command->recorder));
+  if (!recorder) return fail("proxy", recorder.error());
+  (*server)->record_to(**recorder);
+
+  std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", (*server)->local_text().c_str(),
+               upstream.c_str(), path.c_str());
+  std::fflush(page);
+  spdlog::info(
+      "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
+      "share it",
+      path == "-" ? "keep it to yourself; a file" : path);
+  {
+    Stopper stopper(loop, **server, command->duration_ns);
+    loop.run();
+    stopper.leave_signals();
+  }
+  const auto& report = (*recorder)->finish();
+  std::fprintf(page, "%s", summary((*server)->counts(), report).c_str());
+  std::fflush(page);
+  return report.loss.nothing() && report.error.empty() ? kDone : kIncomplete;
+}
+
+}  // namespace ztape::cli

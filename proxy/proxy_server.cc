@@ -1,0 +1,116 @@
+#include "proxy/proxy_server.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace ztape::proxy {
+namespace {
+
+void add(ProxyCounts& counts, const Relay& relay) {
+  for (const auto direction : kDirections) counts.bytes[ztape::index(direction)] += relay.bytes(direction);
+  counts.pauses += relay.pauses(Side::downstream) + relay.pauses(Side::upstream);
+}
+
+}  // namespace
+
+ProxyServer::ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem)
+    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {}
+
+ProxyServer::~ProxyServer() = default;
+
+Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyOptions options,
+                                                         std::function<void(const std::string&)> on_problem) {
+  std::unique_ptr<ProxyServer> server(new ProxyServer(loop, std::move(options), std::move(on_problem)));
+  Error error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""};
+  for (const auto& address : server->options_.listen_addresses) {
+    auto listener = net::TcpListener::listen(
+        loop, address, [raw = server.get()](auto connection) { raw->accept(std::move(connection)); });
+    if (listener) {
+      server->listener_ = std::move(*listener);
+      server->local_text_ = server->listener_->local_text();
+      return server;
+    }
+    error = std::move(listener.error());
+  }
+  return std::unexpected(std::move(error));
+}
+
+void ProxyServer::record_to(Recorder& recorder) {
+  surroundings_.reset(new RelayedConnection::Surroundings{.loop = loop_,
+                                                          .recorder = recorder,
+                                                          .options = options_,
+                                                          .on_problem =
+                                                              [this](const std::string& line) {
+                                                                ++counts_.upstream_failures;
+                                                                on_problem_(line);
+                                                              },
+                                                          .on_recorded = [this] { hold_if_full(); },
+                                                          .on_finished = [this](ConnectionId id) { finished(id); }});
+  room_wakeup_ = std::make_unique<net::Wakeup>(loop_, [this] { on_room(); });
+  recorder.set_on_room([wakeup = room_wakeup_.get()] { wakeup->wake(); });
+}
+
+std::string ProxyServer::local_text() const {
+  return local_text_;
+}
+
+void ProxyServer::accept(std::unique_ptr<net::TcpConnection> downstream) {
+  if (options_.max_connections > 0 && connections_.size() >= options_.max_connections) {
+    if (counts_.turned_away++ == 0) {
+      on_problem_("more than " + std::to_string(options_.max_connections) +
+                  " connections (--max-connections): the others are turned away");
+    }
+    downstream->reset();
+    return;
+  }
+  ++counts_.connections;
+  const ConnectionId id = ++last_id_;
+  auto& connection = connections_[id];
+  connection = std::make_unique<RelayedConnection>(*surroundings_, id, std::move(downstream));
+  if (holding_) connection->handle(event::RecorderFull{});
+}
+
+void ProxyServer::finished(ConnectionId id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  add(counts_, found->second->relay());
+  connections_.erase(found);
+}
+
+// An event may end a connection, which takes it out of the map.
+void ProxyServer::for_all(const std::function<Event()>& make_event) {
+  std::vector<ConnectionId> ids;
+  ids.reserve(connections_.size());
+  for (const auto& [id, connection] : connections_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const auto id : ids) {
+    if (const auto found = connections_.find(id); found != connections_.end()) found->second->handle(make_event());
+  }
+}
+
+void ProxyServer::hold_if_full() {
+  if (holding_ || !surroundings_->recorder.full()) return;
+  holding_ = true;
+  ++counts_.holds;
+  for_all([] { return event::RecorderFull{}; });
+}
+
+void ProxyServer::on_room() {
+  if (!std::exchange(holding_, false)) return;
+  for_all([] { return event::RecorderRoom{}; });
+}
+
+void ProxyServer::stop() {
+  listener_.reset();
+  for_all([] { return event::Stop{net::monotonic_now()}; });
+  if (room_wakeup_) room_wakeup_->let_loop_end();  // the recorder's thread may still wake it
+}
+
+ProxyCounts ProxyServer::counts() const {
+  ProxyCounts all = counts_;
+  for (const auto& [id, connection] : connections_) add(all, connection->relay());
+  return all;
+}
+
+}  // namespace ztape::proxy

@@ -1,0 +1,68 @@
+// The proxy: a listener, the connections it took, one recorder for all. Lives on the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "net/loop.h"
+#include "net/tcp.h"
+#include "proto/error.h"
+#include "proxy/recorder.h"
+#include "proxy/relayed_connection.h"
+
+namespace ztape::proxy {
+
+struct ProxyCounts {
+  uint64_t connections = 0;
+  uint64_t upstream_failures = 0;
+  uint64_t turned_away = 0;    // above max_connections
+  uint64_t bytes[2] = {0, 0};  // relayed, by direction
+  uint64_t pauses = 0;         // a full queue stopped a reader
+  uint64_t holds = 0;          // the recorder stopped all
+};
+
+class ProxyServer {
+ public:
+  // Binds the port, so that local_text() is known; connections are taken once record_to() was called and the loop runs.
+  // Errors: address.
+  static Result<std::unique_ptr<ProxyServer>> listen(net::Loop& loop, ProxyOptions options,
+                                                     std::function<void(const std::string&)> on_problem);
+  ~ProxyServer();
+  ProxyServer(const ProxyServer&) = delete;
+  ProxyServer& operator=(const ProxyServer&) = delete;
+
+  // The recorder must be finished before the server is destroyed.
+  void record_to(Recorder& recorder);
+  [[nodiscard]] std::string local_text() const;
+
+  // Takes no more, closes every connection after what is queued for it, and records that. The loop's run() then ends
+  // when all is delivered.
+  void stop();
+
+  [[nodiscard]] ProxyCounts counts() const;
+
+ private:
+  ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem);
+  void accept(std::unique_ptr<net::TcpConnection> downstream);
+  void finished(ConnectionId id);
+  void hold_if_full();
+  void on_room();
+  void for_all(const std::function<Event()>& make_event);
+
+  net::Loop& loop_;
+  const ProxyOptions options_;
+  std::function<void(const std::string&)> on_problem_;
+  std::unique_ptr<net::TcpListener> listener_;
+  std::string local_text_;
+  std::unique_ptr<RelayedConnection::Surroundings> surroundings_;
+  std::unique_ptr<net::Wakeup> room_wakeup_;
+  std::unordered_map<ConnectionId, std::unique_ptr<RelayedConnection>> connections_;
+  ConnectionId last_id_ = 0;
+  bool holding_ = false;
+  ProxyCounts counts_;  // of connections that are over, but for `connections`
+};
+
+}  // namespace ztape::proxy

@@ -1,0 +1,70 @@
+// Records what the relays see, on a thread of its own behind a bounded queue. Never waits, and never fails the traffic:
+// what the disk cannot take becomes a Gap, or, asked for, full() tells the relays to hold the traffic back.
+//
+// Every method is for the loop's thread. Times of records are nanoseconds since `opened()`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "net/slab.h"
+#include "proto/error.h"
+#include "proto/words.h"
+#include "proxy/record_writer.h"
+
+namespace ztape::proxy {
+
+struct RecorderOptions {
+  std::string path;  // "-" is stdout
+  bool overwrite = false;
+  std::size_t queue_bytes = 64 * 1024 * 1024;
+  bool hold_when_full = false;  // otherwise a Gap
+  Compression compression;
+  std::string tool_version;
+  std::map<std::string, std::string> settings;  // the options in force, by their long names
+  std::map<std::string, std::string> notes;
+  // On the recorder's thread: the file cannot be written any more; a line for the log.
+  std::function<void(const std::string&)> on_problem = [](const std::string&) {};
+};
+
+struct RecordingReport {
+  Loss loss;
+  CallCounts calls;
+  uint64_t file_bytes = 0;
+  std::string error;  // why the file is not whole, or ""
+};
+
+class Recorder {
+ public:
+  // Creates the file and starts the thread. Errors: those of CaptureWriter::create.
+  static Result<std::unique_ptr<Recorder>> start(RecorderOptions options);
+  ~Recorder();  // finishes
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void chunk(ConnectionId connection, Direction direction, uint64_t offset, net::Slice bytes, MonotonicTime time);
+  // Any record but a chunk with bytes; it is taken whatever the queue holds.
+  void record(capture::Record&& record);
+
+  // True while the queue is full and the traffic is to wait; then `on_room` is called once there is room, on the
+  // recorder's thread. Always false unless hold_when_full.
+  bool full();
+  // Before the first chunk.
+  void set_on_room(std::function<void()> on_room);
+
+  // Writes everything that waits, ends the thread and the file. Idempotent.
+  const RecordingReport& finish();
+
+  [[nodiscard]] MonotonicTime opened() const;
+  [[nodiscard]] int64_t since_opened_ns(MonotonicTime time) const { return time - opened(); }
+
+ private:
+  struct Impl;
+  explicit Recorder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ztape::proxy

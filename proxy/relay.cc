@@ -1,0 +1,114 @@
+#include "proxy/relay.h"
+
+#include <utility>
+
+namespace ztape::proxy {
+
+std::string_view name(Side side) {
+  return side == Side::downstream ? "downstream" : "upstream";
+}
+
+void Relay::handle(Event event, std::vector<Action>& actions) {
+  if (finished_) return;
+  actions_ = &actions;
+  std::visit([this](auto&& one) { on(std::move(one)); }, std::move(event));
+  actions_ = nullptr;
+}
+
+void Relay::on(event::Connected&&) {
+  let_go(Side::downstream, kNotConnected);
+  let_go(Side::upstream, kNotConnected);
+}
+
+void Relay::on(event::ConnectFailed&& event) {
+  note_end(Side::upstream);
+  finish("upstream " + event.error, event.time);
+  // A refusal that came late: the nearest to what the wallet would have seen without a proxy.
+  actions_->push_back(action::ResetAfterDrain{Side::downstream});
+}
+
+void Relay::on(event::Bytes&& event) {
+  const auto direction = direction_from(event.from);
+  auto& offset = offset_[ztape::index(direction)];
+  actions_->push_back(action::Send{opposite(event.from), event.bytes});
+  const uint64_t first = std::exchange(offset, offset + event.bytes.size());
+  actions_->push_back(action::RecordChunk{direction, first, std::move(event.bytes), event.time});
+}
+
+void Relay::on(event::Eof&& event) {
+  if (ended_[index(event.from)]) return;
+  note_end(event.from);
+  hold(event.from, kEnded);
+  const auto direction = direction_from(event.from);
+  actions_->push_back(action::HalfClose{opposite(event.from)});
+  actions_->push_back(
+      action::RecordEnd{direction, offset_[ztape::index(direction)], DirectionEnd::fin, "", event.time});
+  if (!ended_[index(opposite(event.from))]) return;
+  finish("", event.time);
+  actions_->push_back(action::CloseAfterDrain{Side::downstream});
+  actions_->push_back(action::CloseAfterDrain{Side::upstream});
+}
+
+void Relay::on(event::Failed&& event) {
+  note_end(event.from);
+  // After the peer's FIN the kernel names its reset EPIPE (Linux, tcp_reset()).
+  const bool reset = event.system_error == "ECONNRESET" || event.system_error == "EPIPE";
+  const auto direction = direction_from(event.from);
+  actions_->push_back(action::RecordEnd{direction, offset_[ztape::index(direction)],
+                                        reset ? DirectionEnd::reset : DirectionEnd::failed,
+                                        reset ? "" : event.system_error, event.time});
+  finish(std::string(name(event.from)) + ": " + (reset ? "connection reset" : event.system_error), event.time);
+  actions_->push_back(action::Drop{event.from});
+  actions_->push_back(action::ResetAfterDrain{opposite(event.from)});
+}
+
+void Relay::on(event::Queued&& event) {
+  if (event.bytes <= kHighWaterBytes) return;
+  const Side reader = opposite(event.to);
+  if (!(held_[index(reader)] & kQueueFull)) ++pauses_[index(reader)];
+  hold(reader, kQueueFull);
+}
+
+void Relay::on(event::Drained&& event) {
+  let_go(opposite(event.to), kQueueFull);
+}
+
+void Relay::on(event::RecorderFull&&) {
+  hold(Side::downstream, kRecorderFull);
+  hold(Side::upstream, kRecorderFull);
+}
+
+void Relay::on(event::RecorderRoom&&) {
+  let_go(Side::downstream, kRecorderFull);
+  let_go(Side::upstream, kRecorderFull);
+}
+
+void Relay::on(event::Stop&& event) {
+  finish("", event.time);
+  actions_->push_back(action::CloseAfterDrain{Side::downstream});
+  actions_->push_back(action::CloseAfterDrain{Side::upstream});
+}
+
+void Relay::hold(Side side, HoldReason reason) {
+  const auto before = std::exchange(held_[index(side)], held_[index(side)] | reason);
+  if (before == 0) actions_->push_back(action::PauseReading{side});
+}
+
+void Relay::let_go(Side side, HoldReason reason) {
+  auto& held = held_[index(side)];
+  if (!(held & reason)) return;
+  held = static_cast<uint8_t>(held & ~reason);
+  if (held == 0) actions_->push_back(action::StartReading{side});
+}
+
+void Relay::note_end(Side side) {
+  ended_[index(side)] = true;
+  if (!first_side_) first_side_ = side;
+}
+
+void Relay::finish(std::string error, MonotonicTime time) {
+  finished_ = true;
+  actions_->push_back(action::RecordClose{first_side_, std::move(error), time});
+}
+
+}  // namespace ztape::proxy

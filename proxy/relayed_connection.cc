@@ -1,0 +1,194 @@
+#include "proxy/relayed_connection.h"
+
+#include <utility>
+
+#include "proto/capture.pb.h"
+
+namespace ztape::proxy {
+namespace {
+
+capture::Direction to_proto(Direction direction) {
+  return direction == Direction::client_to_server ? capture::CLIENT_TO_SERVER : capture::SERVER_TO_CLIENT;
+}
+
+capture::Side to_proto(Side side) {
+  return side == Side::downstream ? capture::DOWNSTREAM : capture::UPSTREAM;
+}
+
+void fill(capture::SocketOptions& out, const net::SocketOptions& options, const net::TcpConnection& socket) {
+  out.set_nodelay(options.nodelay);
+  out.set_quickack_every_read(options.quickack_every_read);
+  out.set_congestion_control(socket.congestion_control());
+}
+
+}  // namespace
+
+RelayedConnection::RelayedConnection(const Surroundings& surroundings, ConnectionId id,
+                                     std::unique_ptr<net::TcpConnection> downstream)
+    : surroundings_(surroundings),
+      id_(id),
+      accepted_(net::monotonic_now()),
+      handlers_{{*this, Side::downstream}, {*this, Side::upstream}} {
+  const auto& options = surroundings_.options;
+  socket(Side::downstream) = std::move(downstream);
+  socket(Side::downstream)->set_handler(&handlers_[index(Side::downstream)]);
+  (void)socket(Side::downstream)->set_options(options.downstream_options);  // a peer that is gone tells so itself
+  connector_ = std::make_unique<net::Connector>(surroundings_.loop, options.upstream_addresses,
+                                                options.upstream_options, options.connect_timeout_ns,
+                                                [this](auto result) { on_connected(std::move(result)); });
+}
+
+RelayedConnection::~RelayedConnection() = default;
+
+void RelayedConnection::handle(Event event) {
+  relay_.handle(std::move(event), actions_);
+  // A Send may append the relay's answer to what it queued.
+  for (std::size_t i = 0; i < actions_.size(); ++i) {
+    Action next = std::move(actions_[i]);
+    std::visit([this](auto&& action) { execute(std::move(action)); }, std::move(next));
+  }
+  actions_.clear();
+  // These may come back into handle(), or destroy this object: they stand last.
+  if (std::exchange(recorded_, false)) surroundings_.on_recorded();
+  if (relay_.finished()) surroundings_.on_finished(id_);
+}
+
+void RelayedConnection::on_connected(Result<std::unique_ptr<net::TcpConnection>> result) {
+  const auto now = net::monotonic_now();
+  if (!result) {
+    record_open(result.error().subject);
+    surroundings_.on_problem("connection " + std::to_string(id_) + ": upstream " + result.error().line());
+    return handle(event::ConnectFailed{result.error().line(), now});
+  }
+  socket(Side::upstream) = std::move(*result);
+  socket(Side::upstream)->set_handler(&handlers_[index(Side::upstream)]);
+  record_open(socket(Side::upstream)->peer_text());
+  record_tcp_info();
+  handle(event::Connected{now});
+}
+
+void RelayedConnection::record_open(const std::string& upstream_peer) {
+  opened_ = true;
+  const auto& options = surroundings_.options;
+  capture::Record record;
+  auto& open = *record.mutable_connection_open();
+  open.set_connection(id_);
+  open.set_time_ns(surroundings_.recorder.since_opened_ns(accepted_));
+  const auto& downstream = *socket(Side::downstream);
+  open.set_downstream_peer(downstream.peer_text());
+  open.set_downstream_local(downstream.local_text());
+  fill(*open.mutable_downstream_options(), options.downstream_options, downstream);
+  open.set_upstream_url(options.upstream.text);
+  open.set_upstream_peer(upstream_peer);
+  if (const auto& upstream = socket(Side::upstream)) {
+    open.set_upstream_local(upstream->local_text());
+    fill(*open.mutable_upstream_options(), options.upstream_options, *upstream);
+  }
+  surroundings_.recorder.record(std::move(record));
+}
+
+void RelayedConnection::record_tcp_info() {
+  const auto now = net::monotonic_now();
+  for (const Side side : {Side::downstream, Side::upstream}) {
+    if (!socket(side)) continue;
+    const auto sample = socket(side)->tcp_info();
+    if (!sample) continue;
+    capture::Record record;
+    auto& out = *record.mutable_tcp_info();
+    out.set_connection(id_);
+    out.set_side(to_proto(side));
+    out.set_time_ns(surroundings_.recorder.since_opened_ns(now));
+    out.set_rtt_us(sample->rtt_us);
+    out.set_rttvar_us(sample->rttvar_us);
+    out.set_min_rtt_us(sample->min_rtt_us);
+    out.set_snd_mss(sample->snd_mss);
+    out.set_rcv_mss(sample->rcv_mss);
+    out.set_snd_cwnd(sample->snd_cwnd);
+    out.set_unacked(sample->unacked);
+    out.set_total_retrans(sample->total_retrans);
+    out.set_notsent_bytes(sample->notsent_bytes);
+    out.set_ato_us(sample->ato_us);
+    out.set_bytes_acked(sample->bytes_acked);
+    out.set_bytes_received(sample->bytes_received);
+    surroundings_.recorder.record(std::move(record));
+  }
+}
+
+void RelayedConnection::execute(action::StartReading&& action) {
+  if (socket(action.from)) socket(action.from)->start_reading();
+}
+
+void RelayedConnection::execute(action::PauseReading&& action) {
+  if (socket(action.from)) socket(action.from)->pause_reading();
+}
+
+void RelayedConnection::execute(action::Send&& action) {
+  auto& to = *socket(action.to);
+  to.write({&action.bytes, 1});
+  if (const std::size_t queued = to.queued_bytes(); queued > 0) {
+    relay_.handle(event::Queued{action.to, queued}, actions_);
+  }
+}
+
+void RelayedConnection::execute(action::HalfClose&& action) {
+  socket(action.to)->half_close();
+}
+
+void RelayedConnection::execute(action::CloseAfterDrain&& action) {
+  if (socket(action.side)) net::TcpConnection::close_after_drain(std::move(socket(action.side)));
+}
+
+void RelayedConnection::execute(action::ResetAfterDrain&& action) {
+  if (socket(action.side)) net::TcpConnection::reset_after_drain(std::move(socket(action.side)));
+}
+
+void RelayedConnection::execute(action::Drop&& action) {
+  socket(action.side).reset();
+}
+
+void RelayedConnection::execute(action::RecordChunk&& action) {
+  recorded_ = true;
+  surroundings_.recorder.chunk(id_, action.direction, action.offset, std::move(action.bytes), action.time);
+}
+
+void RelayedConnection::execute(action::RecordEnd&& action) {
+  capture::Record record;
+  auto& chunk = *record.mutable_chunk();
+  chunk.set_connection(id_);
+  chunk.set_direction(to_proto(action.direction));
+  chunk.set_offset(action.offset);
+  chunk.set_time_ns(surroundings_.recorder.since_opened_ns(action.time));
+  chunk.set_end(static_cast<capture::End>(action.end));
+  chunk.set_error(action.error);
+  surroundings_.recorder.record(std::move(record));
+}
+
+void RelayedConnection::execute(action::RecordClose&& action) {
+  if (!opened_) record_open("");  // stopped before upstream answered
+  record_tcp_info();
+  capture::Record record;
+  auto& close = *record.mutable_connection_close();
+  close.set_connection(id_);
+  close.set_time_ns(surroundings_.recorder.since_opened_ns(action.time));
+  if (action.first_side) close.set_first_side(to_proto(*action.first_side));
+  close.set_error(action.error);
+  surroundings_.recorder.record(std::move(record));
+}
+
+void RelayedConnection::SideHandler::on_read(net::Slice bytes, MonotonicTime time) {
+  owner.handle(event::Bytes{side, std::move(bytes), time});
+}
+
+void RelayedConnection::SideHandler::on_eof(MonotonicTime time) {
+  owner.handle(event::Eof{side, time});
+}
+
+void RelayedConnection::SideHandler::on_error(const std::string& system_error, MonotonicTime time) {
+  owner.handle(event::Failed{side, system_error, time});
+}
+
+void RelayedConnection::SideHandler::on_drained() {
+  owner.handle(event::Drained{side});
+}
+
+}  // namespace ztape::proxy

@@ -1,0 +1,90 @@
+// Drives one Relay with two sockets and the recorder. Lives on the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/tcp.h"
+#include "proto/error.h"
+#include "proto/words.h"
+#include "proxy/recorder.h"
+#include "proxy/relay.h"
+
+namespace ztape::proxy {
+
+struct ProxyOptions {
+  net::Url upstream;
+  std::vector<net::SocketAddress> upstream_addresses;  // tried in order
+  std::vector<net::SocketAddress> listen_addresses;    // the first that can be used
+  net::SocketOptions downstream_options;
+  net::SocketOptions upstream_options;
+  int64_t connect_timeout_ns = 10'000'000'000;
+  std::size_t max_connections = 0;  // 0: no limit
+};
+
+class RelayedConnection {
+ public:
+  struct Surroundings {
+    net::Loop& loop;
+    Recorder& recorder;
+    const ProxyOptions& options;
+    std::function<void(const std::string&)> on_problem;  // a line for the log
+    std::function<void()> on_recorded;                   // a chunk was given to the recorder
+    std::function<void(ConnectionId)> on_finished;       // destroys the connection
+  };
+
+  // Begins to connect upstream at once. `surroundings` must outlive it.
+  RelayedConnection(const Surroundings& surroundings, ConnectionId id, std::unique_ptr<net::TcpConnection> downstream);
+  ~RelayedConnection();
+  RelayedConnection(const RelayedConnection&) = delete;
+  RelayedConnection& operator=(const RelayedConnection&) = delete;
+
+  // May destroy this object, through on_finished.
+  void handle(Event event);
+
+  [[nodiscard]] const Relay& relay() const { return relay_; }
+
+ private:
+  struct SideHandler final : net::TcpConnection::Handler {
+    SideHandler(RelayedConnection& connection, Side at) : owner(connection), side(at) {}
+    void on_read(net::Slice bytes, MonotonicTime time) override;
+    void on_eof(MonotonicTime time) override;
+    void on_error(const std::string& system_error, MonotonicTime time) override;
+    void on_drained() override;
+    RelayedConnection& owner;
+    Side side;
+  };
+
+  void on_connected(Result<std::unique_ptr<net::TcpConnection>> result);
+  void record_open(const std::string& upstream_peer);
+  void record_tcp_info();
+
+  void execute(action::StartReading&& action);
+  void execute(action::PauseReading&& action);
+  void execute(action::Send&& action);
+  void execute(action::HalfClose&& action);
+  void execute(action::CloseAfterDrain&& action);
+  void execute(action::ResetAfterDrain&& action);
+  void execute(action::Drop&& action);
+  void execute(action::RecordChunk&& action);
+  void execute(action::RecordEnd&& action);
+  void execute(action::RecordClose&& action);
+
+  std::unique_ptr<net::TcpConnection>& socket(Side side) { return sockets_[index(side)]; }
+
+  const Surroundings& surroundings_;
+  const ConnectionId id_;
+  const MonotonicTime accepted_;
+  Relay relay_;
+  std::vector<Action> actions_;
+  SideHandler handlers_[2];
+  std::unique_ptr<net::TcpConnection> sockets_[2];
+  std::unique_ptr<net::Connector> connector_;
+  bool opened_ = false;    // ConnectionOpen is recorded
+  bool recorded_ = false;  // by the events under way
+};
+
+}  // namespace ztape::proxy
