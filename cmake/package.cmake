@@ -1,0 +1,17 @@
+# `./dev package`: a Debian package with the program and its documents.
+include(GNUInstallDirs)
+install(TARGETS ztape RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(document README.md CHANGELOG.md LICENSE capture-format/FORMAT.md)
+  install(FILES ${CMAKE_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+endforeach()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME ztape)
+set(CPACK_PACKAGE_CONTACT "the ztape developers <ztape@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "records, replays and compares gRPC traffic of Zcash light wallets")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+include(CPack)
