@@ -103,13 +103,22 @@ Result<replay::AnswerBook> load_book(ServeArguments& arguments, uint64_t& lackin
   return replay::AnswerBook(std::move(loaded.answers), arguments.options.writes, timed);
 }
 
-Result<net::SocketAddress> listen_address(const std::string& text) {
+Result<std::unique_ptr<replay::ServeServer>> listen(net::Loop& loop, const std::string& text,
+                                                    const replay::AnswerBook& book,
+                                                    const replay::ServeOptions& options) {
   const auto url = net::parse_url(text);
   if (!url) return std::unexpected(url.error());
   if (url->tls) return std::unexpected(Error{ErrorCode::address, "serve speaks plaintext only, not https", text});
-  const auto addresses = net::resolve(*url);
+  const auto addresses = net::resolve(*url, true);
   if (!addresses) return std::unexpected(addresses.error());
-  return addresses->front();
+  Error error{ErrorCode::address, "no address to listen on", text};
+  for (const auto& address : *addresses) {
+    auto server = replay::ServeServer::listen(loop, address, book, options,
+                                              [](const std::string& line) { spdlog::warn("{}", line); });
+    if (server) return server;
+    error = server.error();
+  }
+  return std::unexpected(error);
 }
 
 std::string counted(uint64_t count, const char* word) {
@@ -129,28 +138,25 @@ void print_summary(const replay::ServeCounts& counts) {
 }
 
 int serve(ServeArguments arguments) {
-  const auto address = listen_address(arguments.listen);
-  if (!address) return fail("serve", address.error());
   uint64_t lacking = 0;
   const auto book = load_book(arguments, lacking);
   if (!book) return fail("serve", book.error());
 
   net::Loop loop;
-  const auto file = arguments.file;
-  auto server = replay::ServeServer::listen(loop, *address, *book, std::move(arguments.options),
-                                            [](const std::string& line) { spdlog::warn("{}", line); });
+  const auto& file = arguments.file;
+  const auto server = listen(loop, arguments.listen, *book, arguments.options);
   if (!server) return fail("serve", server.error());
+  std::unique_ptr<net::StopSignals> signals;
+  signals = std::make_unique<net::StopSignals>(loop, [&](int) {
+    (*server)->stop();
+    signals.reset();
+    loop.stop();
+  });
+  // Only now, so that whoever reads this line can also stop us cleanly.
   std::printf("listening on %s, serving %s (%s, %s)\n", (*server)->local_text().c_str(), file.c_str(),
               counted(book->answer_count(), "answer").c_str(), counted(book->method_count(), "method").c_str());
   std::fflush(stdout);
-
-  {
-    net::StopSignals signals(loop, [&](int) {
-      (*server)->stop();
-      loop.stop();
-    });
-    loop.run();
-  }
+  loop.run();
   print_summary((*server)->counts());
   if (lacking == 0) return kDone;
   std::fprintf(stderr, "ztape serve: %s: incomplete: %s not served\n", file.c_str(), counted(lacking, "part").c_str());
