@@ -244,11 +244,11 @@ void CallBuilder::on_goaway(const Frame& frame, uint32_t last_stream, uint32_t e
   }
 }
 
-void CallBuilder::on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) {
-  const auto text = std::string(name(direction)) + (headers_only ? " has no headers" : " has no frames") +
-                    " from offset " + std::to_string(offset) + " on: " + reason;
+void CallBuilder::on_unreadable(const Unreadable& lost) {
+  const auto text = std::string(name(lost.direction)) + (lost.headers_only ? " has no headers" : " has no frames") +
+                    " from offset " + std::to_string(lost.offset) + " on: " + lost.reason;
   if (impl_->unreadable_reason.empty()) impl_->unreadable_reason = text;
-  if (direction == Direction::client_to_server && !headers_only) impl_->requests_readable = false;
+  if (lost.direction == Direction::client_to_server && !lost.headers_only) impl_->requests_readable = false;
   for (auto& [stream, opened] : impl_->open) Impl::note(opened.call, text);
 }
 

@@ -36,7 +36,7 @@ class CallBuilder final : public ReaderSink {
   void on_rst_stream(const Frame& frame, uint32_t error_code) override;
   void on_goaway(const Frame& frame, uint32_t last_stream, uint32_t error_code,
                  std::span<const uint8_t> debug_bytes) override;
-  void on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) override;
+  void on_unreadable(const Unreadable& lost) override;
 
  private:
   struct Impl;

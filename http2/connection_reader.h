@@ -20,6 +20,15 @@ namespace ztape::http2 {
 inline constexpr std::size_t kMaxHeaderBlockBytes = 256 * 1024;  // compressed
 inline constexpr std::size_t kMaxHeaderListBytes = 1024 * 1024;  // decoded, RFC 9113 section 6.5.2's measure
 
+// From `offset` on a direction has no frames, or (headers_only) no headers, any more.
+struct Unreadable {
+  Direction direction = Direction::client_to_server;
+  uint64_t offset = 0;
+  int64_t time_ns = 0;  // of the read that showed it
+  std::string reason;
+  bool headers_only = false;
+};
+
 // Receives what the reader finds, in the order of the bytes. References are valid during the call only.
 class ReaderSink {
  public:
@@ -42,9 +51,7 @@ class ReaderSink {
   virtual void on_goaway(const Frame& /*frame*/, uint32_t /*last_stream*/, uint32_t /*error_code*/,
                          std::span<const uint8_t> /*debug_bytes*/) {}
 
-  // From `offset` on this direction has no frames (`headers_only` false) or no headers any more.
-  virtual void on_unreadable(Direction /*direction*/, uint64_t /*offset*/, const std::string& /*reason*/,
-                             bool /*headers_only*/) {}
+  virtual void on_unreadable(const Unreadable& /*lost*/) {}
 };
 
 class ConnectionReader {

@@ -55,6 +55,7 @@ DirectionReader::DirectionReader(Direction direction, ReaderSink& sink) : direct
 }
 
 void DirectionReader::read(std::span<const uint8_t> bytes, int64_t time_ns) {
+  now_ns_ = time_ns;
   while (readable_ && !bytes.empty()) {
     if (preface_bytes_ < kClientPreface.size()) {
       read_preface(bytes);
@@ -302,13 +303,13 @@ void DirectionReader::become_unreadable(const std::string& reason) {
   readable_ = false;
   payload_ = {};
   block_ = {};
-  sink_.on_unreadable(direction_, offset_, reason, false);
+  sink_.on_unreadable({direction_, offset_, now_ns_, reason, false});
 }
 
 void DirectionReader::lose_headers(const std::string& reason) {
   headers_readable_ = false;
   block_ = {};
-  sink_.on_unreadable(direction_, block_frame_.offset, reason, true);
+  sink_.on_unreadable({direction_, block_frame_.offset, now_ns_, reason, true});
 }
 
 }  // namespace ztape::http2

@@ -60,6 +60,7 @@ class DirectionReader {
   DirectionReader* peer_ = nullptr;
 
   uint64_t offset_ = 0;
+  int64_t now_ns_ = 0;  // of the read under way, or the last
   bool readable_ = true;
   bool headers_readable_ = true;
   std::size_t preface_bytes_ = 0;  // matched so far

@@ -37,4 +37,18 @@ void IndexSink::on_headers(const Frame& frame, const HeaderList& fields, bool en
   on_record_(record);
 }
 
+void IndexSink::on_unreadable(const Unreadable& lost) {
+  capture::Record record;
+  auto& out = *record.mutable_connection_state();
+  out.set_connection(connection_);
+  out.set_time_ns(lost.time_ns);
+  auto& state =
+      lost.direction == Direction::client_to_server ? *out.mutable_client_to_server() : *out.mutable_server_to_client();
+  state.set_offset(lost.offset);
+  state.set_readable(lost.headers_only);
+  state.set_hpack_known(false);
+  state.set_unreadable_reason(lost.reason);
+  on_record_(record);
+}
+
 }  // namespace ztape::http2

@@ -1,4 +1,5 @@
-// Makes the index records of a connection, Frame and Headers, out of what a ConnectionReader finds.
+// Makes the index records of a connection out of what a ConnectionReader finds: Frame, Headers, and a ConnectionState
+// where a direction cannot be followed any more, so that a reader of the file need not find that out again.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@ class IndexSink : public ReaderSink {
 
   void on_frame(const Frame& frame) override;
   void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;
+  void on_unreadable(const Unreadable& lost) override;
 
  private:
   ConnectionId connection_;

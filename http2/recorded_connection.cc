@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "http2/connection_reader.h"
+#include "http2/fan_out.h"
 
 namespace ztape::http2 {
 namespace {
@@ -16,7 +17,8 @@ class Collector final : public ReaderSink {
  public:
   Collector(ConnectionId id, const CallBuilderOptions& options)
       : builder_(id, options, [this](Call&& call) { connection.calls.push_back(std::move(call)); }),
-        reader_(*this),
+        fan_out_{&builder_, this},
+        reader_(fan_out_),
         keep_frames_(options.keep_frames) {
     connection.id = id;
   }
@@ -74,16 +76,11 @@ class Collector final : public ReaderSink {
  private:
   void on_frame(const Frame& frame) override {
     if (keep_frames_) connection.frames.push_back(frame);
-    builder_.on_frame(frame);
   }
-  void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override {
+  void on_headers(const Frame& /*frame*/, const HeaderList& /*fields*/, bool /*end_stream*/,
+                  bool /*readable*/) override {
     headers_seen_ = true;
-    builder_.on_headers(frame, fields, end_stream, readable);
   }
-  void on_data(const Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) override {
-    builder_.on_data(frame, piece, time_ns);
-  }
-  void on_rst_stream(const Frame& frame, uint32_t error_code) override { builder_.on_rst_stream(frame, error_code); }
   void on_settings(const Frame& frame, std::span<const Setting> settings) override {
     const bool client = frame.direction == Direction::client_to_server;
     if (settings_seen_[index(frame.direction)]) return;
@@ -96,16 +93,10 @@ class Collector final : public ReaderSink {
       connection.client_window_increment += increment;
     }
   }
-  void on_goaway(const Frame& frame, uint32_t last_stream, uint32_t error_code,
-                 std::span<const uint8_t> debug_bytes) override {
-    builder_.on_goaway(frame, last_stream, error_code, debug_bytes);
-  }
-  void on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) override {
-    connection.unreadable.push_back({direction, offset, reason, headers_only});
-    builder_.on_unreadable(direction, offset, reason, headers_only);
-  }
+  void on_unreadable(const Unreadable& lost) override { connection.unreadable.push_back(lost); }
 
   CallBuilder builder_;
+  FanOut fan_out_;
   ConnectionReader reader_;
   bool keep_frames_;
   bool headers_seen_ = false;

@@ -12,13 +12,6 @@
 
 namespace ztape::http2 {
 
-struct Unreadable {
-  Direction direction = Direction::client_to_server;
-  uint64_t offset = 0;
-  std::string reason;
-  bool headers_only = false;
-};
-
 // One read of the recorder.
 struct Read {
   int64_t time_ns = 0;

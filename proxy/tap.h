@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,11 +10,9 @@
 
 #include "http2/call_builder.h"
 #include "http2/connection_reader.h"
+#include "http2/fan_out.h"
+#include "http2/index_sink.h"
 #include "proto/words.h"
-
-namespace ztape::capture {
-class Record;
-}
 
 namespace ztape::proxy {
 
@@ -38,13 +34,10 @@ class CallCounts {
   uint64_t total_ = 0;
 };
 
-class Tap final : private http2::ReaderSink {
+class Tap {
  public:
-  using Append = std::function<void(const capture::Record&)>;
-
   // `append` takes each index record; `counts` must outlive the tap.
-  Tap(ConnectionId connection, Append append, CallCounts& counts);
-  ~Tap() override;
+  Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts);
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
 
@@ -54,20 +47,10 @@ class Tap final : private http2::ReaderSink {
   void close(int64_t time_ns);
 
  private:
-  void on_frame(const http2::Frame& frame) override;
-  void on_headers(const http2::Frame& frame, const http2::HeaderList& fields, bool end_stream, bool readable) override;
-  void on_data(const http2::Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) override;
-  void on_rst_stream(const http2::Frame& frame, uint32_t error_code) override;
-  void on_goaway(const http2::Frame& frame, uint32_t last_stream, uint32_t error_code,
-                 std::span<const uint8_t> debug_bytes) override;
-  void on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) override;
-
-  ConnectionId connection_;
-  Append append_;
-  std::unique_ptr<capture::Record> record_;  // used again for each
   http2::CallBuilder builder_;
+  http2::IndexSink index_;
+  http2::FanOut fan_out_;
   http2::ConnectionReader reader_;
-  int64_t now_ns_ = 0;
   std::optional<Direction> first_end_;
 };
 

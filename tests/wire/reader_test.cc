@@ -42,20 +42,11 @@ class Wire {
   std::vector<Piece> pieces_;
 };
 
-struct Lost {
-  Direction direction;
-  uint64_t offset;
-  std::string reason;
-  bool headers_only;
-};
-
 struct Watcher : http2::ReaderSink {
   void on_frame(const http2::Frame& frame) override { frames.push_back(frame); }
-  void on_unreadable(Direction direction, uint64_t offset, const std::string& reason, bool headers_only) override {
-    lost.push_back({direction, offset, reason, headers_only});
-  }
+  void on_unreadable(const http2::Unreadable& each) override { lost.push_back(each); }
   std::vector<http2::Frame> frames;
-  std::vector<Lost> lost;
+  std::vector<http2::Unreadable> lost;
 };
 
 void feed(http2::ConnectionReader& reader, Direction direction, const std::string& bytes) {
