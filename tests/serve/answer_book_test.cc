@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "proto/service.pb.h"
 #include "tests/serve/recorded.h"
 #include "tests/support/frames.h"
@@ -46,6 +48,39 @@ TEST(AnswerBook, FindsEveryRecordedCallOfEveryFixture) {
       for (const auto& message : each.messages) bytes += test::message(message.body);
       EXPECT_EQ(script->body, bytes) << name << " stream " << each.stream;
     }
+  }
+}
+
+// What replaying the left capture against the right one served has to meet: the answers differ in those calls and in no
+// others. A cancelled call says the same up to its cancel, and that is compared.
+TEST(AnswerBook, AnswersTheOtherCapturesRequestsWithTheKnownDifferencesOnly) {
+  const auto pairs = nlohmann::json::parse(test::read_file(test::fixture_path("differences.json")));
+  ASSERT_FALSE(pairs.empty());
+  for (const auto& pair : pairs) {
+    const auto left = load_answers(test::recorded_fixture(pair["left"])).answers;
+    const auto book = book_of(load_answers(test::recorded_fixture(pair["right"])).answers);
+    AnswerBook::Reader reader(book);
+    std::set<uint32_t> differing;
+    for (const auto& each : left) {
+      const auto* script = reader.next_whole(each.path, each.requests);
+      ASSERT_NE(script, nullptr) << each.path << " stream " << each.stream;
+      std::string bytes;
+      for (const auto& message : each.messages) bytes += test::message(message.body);
+      const auto value = [](const http2::HeaderList& fields, const char* name) {
+        const auto* found = http2::find_header(fields, name);
+        return found ? *found : std::string();
+      };
+      const bool cancelled = each.end == Answer::End::reset;
+      const bool same_bytes =
+          cancelled ? bytes.starts_with(script->body) || script->body.starts_with(bytes) : script->body == bytes;
+      const bool same_outcome =
+          cancelled || (value(script->trailers, "grpc-status") == value(each.trailers, "grpc-status") &&
+                        value(script->trailers, "grpc-message") == value(each.trailers, "grpc-message"));
+      if (!same_bytes || !same_outcome) differing.insert(each.stream);
+    }
+    std::set<uint32_t> expected;
+    for (const auto& call : pair["different"]) expected.insert(call["stream"].get<uint32_t>());
+    EXPECT_EQ(differing, expected) << pair["left"];
   }
 }
 
