@@ -1,10 +1,11 @@
 """Who may include what, and how long a file may be. Exit 1 and one line a breach; run by ctest and by hand.
 
-Usage: layers.py ROOT [FILE...]      without files: every tracked one, or every one below the folders we know
+Usage: layers.py ROOT [FILE...]      without files: every one of ours
 """
 
 import pathlib
 import re
+import subprocess
 import sys
 
 # Each folder uses only itself and what stands before it. CONTRIBUTING.md has the same list for people.
@@ -18,6 +19,11 @@ RESTRICTED = [
     (re.compile(r"spdlog/sinks/"), ["cli/"], "only cli/ decides where logs go"),
     (re.compile(r"grpc(pp|\+\+)?/|.*\.grpc\.pb\.h$"), ["tests/", "bench/"], "grpc++ is the independent peer, not our engine"),
     (re.compile(r"nlohmann/"), ["report/", "cli/", "tests/"], "JSON is written in report/"),
+    (
+        re.compile(r"(sys/(socket|un|epoll)|netinet/.*|arpa/inet|netdb|linux/(tcp|sockios))\.h$"),
+        ["net/", "proxy/", "diagnose/", "replay/", "report/", "cli/", "tests/", "bench/"],
+        "proto/, capture-format/ and http2/ know no sockets",
+    ),
     (re.compile(r"zstd.*\.h$"), ["capture-format/", "cli/main.cc", "tests/"], "the file's compression belongs to capture-format/"),
     (re.compile(r"gtest/|rapidcheck"), ["tests/"], "test libraries stay in tests/"),
 ]
@@ -77,6 +83,17 @@ def breaches(path, text):
 
 
 def files_below(root):
+    """Every tracked file of ours; where the tree is no git checkout (a source archive), every one in the folders we know."""
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True, text=True, check=False,
+    ) if (root / ".git").exists() else None
+    if listed and listed.returncode == 0:
+        for name in sorted(filter(None, listed.stdout.split("\0"))):
+            path = root / name
+            if path.is_file() and (path.suffix in SOURCES or path.name == "CMakeLists.txt"):
+                yield path
+        return
     for folder in LAYERS + OUTSIDE:
         for path in sorted((root / folder).rglob("*")):
             if path.is_file() and (path.suffix in SOURCES or path.name == "CMakeLists.txt"):

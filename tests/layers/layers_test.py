@@ -1,6 +1,7 @@
 """The test of the layer test: every rule can fail, and what is allowed passes."""
 
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -53,6 +54,13 @@ class Breaches(unittest.TestCase):
         self.assert_breach("proxy/recorder.cc", "#include <zstd.h>\n", "compression")
         self.assert_breach("http2/frame.cc", "#include <gtest/gtest_prod.h>\n", "test libraries")
 
+    def test_the_core_knows_no_sockets(self):
+        for header in ("sys/socket.h", "netinet/tcp.h", "arpa/inet.h", "netdb.h", "linux/tcp.h", "uv.h"):
+            for folder in ("proto", "capture-format", "http2"):
+                self.assertEqual(len(layers.breaches(f"{folder}/x.cc", f"#include <{header}>\n")), 1, (folder, header))
+        self.assert_clean("net/address.cc", "#include <netdb.h>\n#include <sys/socket.h>\n")
+        self.assert_clean("http2/frame.cc", "#include <sys/types.h>\n")
+
     def test_includes_start_at_the_root(self):
         self.assert_breach("net/tcp.cc", '#include "../proto/words.h"\n', "root")
 
@@ -75,6 +83,19 @@ class Breaches(unittest.TestCase):
             self.assertEqual(layers.main([folder]), 0)
             source.write_text('#include "cli/command.h"\n', encoding="utf-8")
             self.assertEqual(layers.main([folder]), 1)
+            self.assertEqual(layers.main([folder, str(source)]), 1)
+
+    def test_a_checkout_is_read_as_git_lists_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            if subprocess.run(["git", "init", "-q", folder], check=False).returncode != 0:
+                self.skipTest("no git here")
+            for name in ("http2/frame.cc", "build/http2/generated.cc"):
+                source = pathlib.Path(folder, name)
+                source.parent.mkdir(parents=True)
+                source.write_text('#include "proto/words.h"\n', encoding="utf-8")
+            pathlib.Path(folder, ".gitignore").write_text("/build/\n", encoding="utf-8")
+            root = pathlib.Path(folder)
+            self.assertEqual([path.relative_to(root).as_posix() for path in layers.files_below(root)], ["http2/frame.cc"])
 
 
 if __name__ == "__main__":
