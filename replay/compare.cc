@@ -36,6 +36,12 @@ void ReplayedAnswer::add_message(std::string body) {
   differing_.emplace(index, std::move(kept));
 }
 
+std::optional<std::string_view> ReplayedAnswer::kept_body(uint64_t index) const {
+  const auto found = differing_.find(index);
+  if (found == differing_.end() || !found->second.whole) return std::nullopt;
+  return found->second.body;
+}
+
 // One side of a comparison: the recording, or a replayed answer as its difference from the recording.
 struct AnswerView {
   const http2::Call& recorded;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,8 @@ class ReplayedAnswer {
   uint64_t bytes = 0;  // of messages, without prefixes
 
   [[nodiscard]] uint64_t messages() const { return messages_; }
+  // Of a message that is not the recorded one, as long as it was kept.
+  [[nodiscard]] std::optional<std::string_view> kept_body(uint64_t index) const;
 
  private:
   friend struct AnswerView;

@@ -39,7 +39,6 @@ bool allowed(const Policy& policy, const Call& call, const std::string& name) {
 }
 
 std::string skip_reason(const Policy& policy, const Call& call, const Method* method, const std::string& name) {
-  if (auto reason = unreadable(call); !reason.empty()) return reason;
   if (call.path.find(kDarkside) != std::string::npos && !policy.allowed_methods.contains(call.path)) {
     return "it changes the server (DarksideStreamer; --allow-method with its full path sends it)";
   }
@@ -94,7 +93,9 @@ class SessionMaker {
     PlannedCall planned;
     planned.recorded = &call;
     planned.method = call.path.empty() ? "(unreadable)" : std::string(short_name(call.path));
-    planned.skip_reason = skip_reason(policy_, call, method, planned.method);
+    planned.skip_reason = unreadable(call);
+    planned.unreadable = planned.skipped();
+    if (!planned.unreadable) planned.skip_reason = skip_reason(policy_, call, method, planned.method);
     planned.long_lived = method && method->long_lived;
     planned.sends_transaction = method && method->name == "SendTransaction";
     if (const auto* timeout = http2::find_header(call.request_headers, "grpc-timeout")) {

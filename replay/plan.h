@@ -49,6 +49,7 @@ struct PlannedCall {
   const http2::Call* recorded = nullptr;
   std::string method;       // short name
   std::string skip_reason;  // why it is never sent, or ""
+  bool unreadable = false;  // skipped because the capture does not have enough of it, not by policy
   bool long_lived = false;
   bool sends_transaction = false;  // sent at most once to each target
   // The recorded grpc-timeout. A call that the wallet gave up at that time is given up `deadline_ns` after its start
