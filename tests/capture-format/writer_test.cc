@@ -1,6 +1,7 @@
 // What the writer does with files, errors and connections.
 #include <fcntl.h>
 #include <signal.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -148,6 +149,8 @@ TEST(Writer, AnErrorOfTheFileIsReturnedByEveryLaterCall) {
     auto writer = CaptureWriter::create("-", sample::start());
     if (!writer) _exit(10);
     close(ends[0]);
+    pollfd no_reader{STDOUT_FILENO, 0, 0};  // POLLERR, once the parent has closed the other end too
+    if (poll(&no_reader, 1, -1) != 1) _exit(15);
     if ((*writer)->append(sample::open_record(1, 5)).has_value() == false) _exit(11);
     const auto first = (*writer)->flush();
     if (first.has_value() || first.error().code != ErrorCode::io) _exit(12);
