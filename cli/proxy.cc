@@ -87,6 +87,7 @@ class Stopper {
     if (std::exchange(stopping_, true)) return;
     server_.stop();
     timer_.start(kDeliveryNs, [this] { loop_.stop(); });
+    timer_.let_loop_end();
   }
 
   net::Loop& loop_;
@@ -120,15 +121,15 @@ int run_proxy(int argc, char** argv) {
   if (!recorder) return fail("proxy", recorder.error());
   (*server)->record_to(**recorder);
 
-  std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", (*server)->local_text().c_str(),
-               upstream.c_str(), path.c_str());
-  std::fflush(page);
-  spdlog::info(
-      "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
-      "share it",
-      path == "-" ? "keep it to yourself; a file" : path);
   {
-    Stopper stopper(loop, **server, command->duration_ns);
+    Stopper stopper(loop, **server, command->duration_ns);  // before the first line: whoever reads it may stop us
+    std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", (*server)->local_text().c_str(),
+                 upstream.c_str(), path.c_str());
+    std::fflush(page);
+    spdlog::info(
+        "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
+        "share it",
+        path == "-" ? "keep it to yourself; a file" : path);
     loop.run();
     stopper.leave_signals();
   }

@@ -147,6 +147,11 @@ bool Timer::active() const {
   return impl_->callback != nullptr;
 }
 
+void Timer::let_loop_end() {
+  uv_unref(reinterpret_cast<uv_handle_t*>(&impl_->timer));
+  uv_unref(reinterpret_cast<uv_handle_t*>(&impl_->spin));
+}
+
 struct StopSignals::Impl final : LoopHandle {
   uv_signal_t signals[2]{};
   int open_handles = 2;

@@ -53,6 +53,7 @@ class Timer {
   void start_at(MonotonicTime when, Callback callback);
   void cancel();
   [[nodiscard]] bool active() const;
+  void let_loop_end();  // from now on it alone does not keep run() from ending
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #include "proxy/recorder.h"
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 #include <utility>
 
@@ -84,6 +85,8 @@ Recorder::~Recorder() {
 }
 
 Result<std::unique_ptr<Recorder>> Recorder::start(RecorderOptions options) {
+  // A file at its size limit is a full disk to us: an error of write(2), not the end of the proxy.
+  std::signal(SIGXFSZ, SIG_IGN);
   capture::CaptureStart start;
   start.set_tool_version(options.tool_version);
   start.set_source("proxy");

@@ -63,6 +63,15 @@ TEST(Timer, ACancelledOneDoesNotFire) {
   loop.run();
 }
 
+TEST(Timer, OneThatLetsTheLoopEndDoesNotKeepItRunning) {
+  Loop loop;
+  Timer timer(loop);
+  timer.start(3600'000'000'000, [] { FAIL(); });
+  timer.let_loop_end();
+  loop.run();
+  EXPECT_TRUE(timer.active());
+}
+
 TEST(Wakeup, WakesTheLoopFromAnotherThread) {
   Loop loop;
   int woken = 0;
