@@ -90,7 +90,8 @@ TEST_F(RecordWriterTest, AWalletSessionHasItsIndexAndItsCallsCounted) {
   }
   uint64_t expected = 0;
   for (const auto& call : connection.calls) {
-    if (call["path"] == "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlockRange" && call["grpc_status"] == 0) ++expected;
+    if (call["method"] == "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlockRange" && call["grpc_status"] == 0)
+      ++expected;
   }
   EXPECT_GT(expected, 0u);
   EXPECT_EQ(ranges, expected);

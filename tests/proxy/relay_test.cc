@@ -20,7 +20,9 @@ std::string text_of(const Slice& slice) {
 struct Describe {
   std::string operator()(const action::StartReading& a) const { return "start " + std::string(name(a.from)); }
   std::string operator()(const action::PauseReading& a) const { return "pause " + std::string(name(a.from)); }
-  std::string operator()(const action::Send& a) const { return "send " + std::string(name(a.to)) + " " + text_of(a.bytes); }
+  std::string operator()(const action::Send& a) const {
+    return "send " + std::string(name(a.to)) + " " + text_of(a.bytes);
+  }
   std::string operator()(const action::HalfClose& a) const { return "half-close " + std::string(name(a.to)); }
   std::string operator()(const action::CloseAfterDrain& a) const { return "close " + std::string(name(a.side)); }
   std::string operator()(const action::ResetAfterDrain& a) const { return "reset " + std::string(name(a.side)); }
@@ -261,7 +263,9 @@ TEST(RelaySession, AnyOrderOfEventsKeepsTheRules) {
         default:
           if (reading[index(side)]) relay.handle(event::Bytes{side, Slice::copy_of("b"), {i}}, actions);
       }
-      if (was_finished) ASSERT_TRUE(actions.empty());
+      if (was_finished) {
+        ASSERT_TRUE(actions.empty());
+      }
       for (const auto& action : actions) {
         if (const auto* start = std::get_if<action::StartReading>(&action)) {
           ASSERT_TRUE(connected && !eof[index(start->from)] && !reading[index(start->from)]);
