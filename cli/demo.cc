@@ -147,7 +147,6 @@ Result<report::DemoResults> run_demo(const Workplace& workplace, const std::stri
 
   step("4/4  reading the results ...\n");
   report::DemoResults results;
-  results.proxy_summary = proxy->process.output();
   auto read = http2::read_capture(recording, {.keep_messages = false});
   if (!read) return std::unexpected(read.error());
   results.recording = std::move(*read);

@@ -22,7 +22,8 @@ namespace ztape::cli {
   X(serve,  "let a capture answer as if it were the indexer")                          \
   X(verify, "prove a capture: every block's checksum, every connection's bytes")       \
   X(export, "write a capture's bytes in the raw form")                              \
-  X(import, "make a capture out of the raw form")
+  X(import, "make a capture out of the raw form")                                      \
+  X(demo,   "Zaino and Ztreamer, one wallet: all of it on this machine")
 // clang-format on
 
 #define DECLARE(name, summary) int run_##name(int argc, char** argv);

@@ -14,7 +14,6 @@ namespace ztape::report {
 // What the demo measured; every figure on the page comes from here.
 struct DemoResults {
   http2::RecordedCapture recording;  // the wallet's session, recorded anew through the proxy
-  std::string proxy_summary;         // what the proxy said at its end
   // report.json of the replay, as text. Its targets, in this order: the indexer recorded from, the other one, and the
   // first again behind a proxy with --upstream-quickack read.
   std::string replay_report;
