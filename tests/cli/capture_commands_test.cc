@@ -7,28 +7,13 @@
 #include <map>
 #include <sstream>
 
+#include "tests/cli/run.h"
 #include "tests/support/calls.h"
-#include "tests/support/child_process.h"
 #include "tests/support/fixture.h"
 #include "tests/support/temporary_directory.h"
 
 namespace ztape::test {
 namespace {
-
-const std::string kZtape = ZTAPE_BINARY_DIR "/ztape";
-
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome run(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), kZtape);
-  ChildProcess process(arguments);
-  const int status = process.wait();
-  return {status, process.stdout_text(), process.stderr_text()};
-}
 
 std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> rows;
