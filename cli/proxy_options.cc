@@ -8,6 +8,8 @@
 namespace ztape::cli {
 namespace {
 
+constexpr uint64_t kSmallestQueueBytes = 1024 * 1024;
+
 // An option's word with its name, for an error that says which one it is.
 std::unexpected<Error> bad(const std::string& option, const Error& error) {
   return std::unexpected(Error{.code = error.code, .message = error.line(), .subject = "--" + option});
@@ -82,6 +84,7 @@ Result<void> read_recorder(const cxxopts::ParseResult& words, proxy::RecorderOpt
   recorder.overwrite = words.count("force") > 0;
   const auto queue = parse_bytes(words["queue-bytes"].as<std::string>());
   if (!queue) return bad("queue-bytes", queue.error());
+  if (*queue < kSmallestQueueBytes) return bad("queue-bytes", "must be at least 1M: one read may bring 256K");
   recorder.queue_bytes = *queue;
   const auto hold = choose(words, "when-disk-is-slow", "gap", "hold");
   if (!hold) return std::unexpected(hold.error());

@@ -80,7 +80,7 @@ class Wakeup {
   ~Wakeup();
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
-  void wake();  // any thread
+  void wake();          // any thread
   void let_loop_end();  // from now on it alone does not keep run() from ending
 
  private:

@@ -207,22 +207,23 @@ TcpConnection::~TcpConnection() {
 }
 
 void TcpConnection::set_handler(Handler* handler) {
-  if (!impl_->closing) impl_->handler = handler;
+  if (impl_) impl_->handler = handler;
 }
 
 void TcpConnection::start_reading() {
-  impl_->start_reading();
+  if (impl_) impl_->start_reading();
 }
 
 void TcpConnection::pause_reading() {
-  impl_->pause_reading();
+  if (impl_) impl_->pause_reading();
 }
 
 void TcpConnection::write(std::span<const Slice> pieces) {
-  impl_->write(pieces);
+  if (impl_) impl_->write(pieces);
 }
 
 void TcpConnection::write(std::string bytes) {
+  if (!impl_) return;
   auto owner = std::make_shared<const std::string>(std::move(bytes));
   const auto* first = reinterpret_cast<const uint8_t*>(owner->data());
   const std::size_t size = owner->size();
@@ -231,34 +232,34 @@ void TcpConnection::write(std::string bytes) {
 }
 
 std::size_t TcpConnection::queued_bytes() const {
-  return uv_stream_get_write_queue_size(impl_->stream());
+  return impl_ ? uv_stream_get_write_queue_size(impl_->stream()) : 0;
 }
 
 void TcpConnection::half_close() {
-  if (impl_->closing) return;
+  if (!impl_) return;
   auto* request = new uv_shutdown_t{};
   const auto on_done = [](uv_shutdown_t* done, int) { delete done; };
   if (uv_shutdown(request, impl_->stream(), on_done) != 0) delete request;  // shut down or not connected any more
 }
 
 void TcpConnection::close() {
-  impl_->close_handles();
+  if (impl_) std::exchange(impl_, nullptr)->close_handles();
 }
 
 void TcpConnection::reset() {
-  impl_->reset();
+  if (impl_) std::exchange(impl_, nullptr)->reset();
 }
 
 void TcpConnection::reset_after_drain(std::unique_ptr<TcpConnection> connection) {
-  std::exchange(connection->impl_, nullptr)->start_drain(true);
+  if (connection->impl_) std::exchange(connection->impl_, nullptr)->start_drain(true);
 }
 
 void TcpConnection::close_after_drain(std::unique_ptr<TcpConnection> connection) {
-  std::exchange(connection->impl_, nullptr)->start_drain(false);
+  if (connection->impl_) std::exchange(connection->impl_, nullptr)->start_drain(false);
 }
 
 Result<void> TcpConnection::set_options(const SocketOptions& options) {
-  impl_->options = options;
+  if (impl_) impl_->options = options;
   return set_nodelay(fd(), options.nodelay);
 }
 
@@ -271,15 +272,15 @@ std::string TcpConnection::congestion_control() const {
 }
 
 std::string TcpConnection::local_text() const {
-  return net::local_text(impl_->handle);
+  return impl_ ? net::local_text(impl_->handle) : "";
 }
 
 std::string TcpConnection::peer_text() const {
-  return net::peer_text(impl_->handle);
+  return impl_ ? net::peer_text(impl_->handle) : "";
 }
 
 int TcpConnection::fd() const {
-  return impl_->fd();
+  return impl_ ? impl_->fd() : -1;
 }
 
 }  // namespace ztape::net

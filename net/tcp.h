@@ -74,7 +74,7 @@ class TcpConnection {
   explicit TcpConnection(Impl* impl);
 
  private:
-  Impl* impl_;
+  Impl* impl_;  // nullptr once closed: the loop then frees it
 };
 
 // Connects to the first address that answers. The callback comes once, on the loop, unless the Connector is destroyed

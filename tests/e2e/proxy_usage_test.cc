@@ -39,6 +39,7 @@ TEST(ProxyUsage, WhatCannotBeDoneIsOneLineAndStatus2) {
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--upstream-quickack", "on"}, "not off or read");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--when-disk-is-slow", "stop"}, "not gap or hold");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--queue-bytes", "64Q"}, "not a size");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--queue-bytes", "100K"}, "at least 1M");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--duration", "5"}, "not a duration");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--compression", "20"}, "none, auto or 1 to 19");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--note", "novalue"}, "not key=value");

@@ -223,6 +223,32 @@ TEST_F(Tcp, AConnectionMayBeDestroyedInsideItsOwnCallbacks) {
   EXPECT_EQ(client_events_.eof_count, 1);  // all was read at the server, so its close is a FIN
 }
 
+TEST_F(Tcp, AClosedConnectionMayBeKeptAndIsSilent) {
+  connect();
+  client_->start_reading();
+  server_->start_reading();
+  client_->close();
+  run_until([&] { return server_events_.eof_count == 1; });
+  server_->reset();
+  for (int i = 0; i < 10; ++i) loop_.poll();  // the handles are gone now
+  for (auto* closed : {client_.get(), server_.get()}) {
+    closed->start_reading();
+    closed->pause_reading();
+    closed->write("nothing");
+    closed->half_close();
+    closed->close();
+    closed->reset();
+    EXPECT_EQ(closed->queued_bytes(), 0u);
+    EXPECT_EQ(closed->fd(), -1);
+    EXPECT_EQ(closed->local_text(), "");
+    EXPECT_FALSE(closed->tcp_info());
+    EXPECT_FALSE(closed->set_options({}));
+  }
+  TcpConnection::close_after_drain(std::move(client_));
+  TcpConnection::reset_after_drain(std::move(server_));
+  EXPECT_EQ(client_events_.error + server_events_.error, "");
+}
+
 TEST_F(Tcp, AListenerMayBeDestroyedInsideItsCallback) {
   std::unique_ptr<TcpConnection> accepted;
   auto listening =
