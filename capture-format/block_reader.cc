@@ -338,7 +338,7 @@ bool BlockReader::salvage(const std::optional<Found>& next_header, RecordBlock& 
   for (std::size_t i = covered; i < kHeaderBytes; ++i) right_bytes += anew[i] == damaged[i] ? 1 : 0;
   const std::size_t enough = same_fields ? layout::kHeaderChecksumBytes / 2 : layout::kHeaderChecksumBytes;
   if (right_bytes < enough) return false;
-  if (check(header, frame, block) != "") return false;
+  if (!check(header, frame, block).empty()) return false;
 
   add_damage(ErrorCode::corrupt, position_, kHeaderBytes, header.number, 0,
              "the header of block " + std::to_string(header.number) + " is damaged; its records could be read");

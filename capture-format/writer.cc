@@ -273,7 +273,9 @@ CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 
 CaptureWriter::~CaptureWriter() {
   auto& w = *impl_;
-  if (!w.error && !w.finished) (void)w.write_block();
+  if (!w.error && !w.finished) {
+    [[maybe_unused]] const auto done = w.write_block();  // nobody is left to tell
+  }
   if (w.owned && w.fd >= 0) close(w.fd);
 }
 
