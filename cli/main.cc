@@ -19,6 +19,7 @@ namespace ztape::cli {
 #define ZTAPE_COMMANDS(X)                                                              \
   X(proxy,  "relay a wallet's traffic to an indexer and record it")                    \
   X(show,   "what is in a capture: a summary, its calls or its frames")                \
+  X(replay, "play recorded wallets against servers and compare their answers")         \
   X(serve,  "let a capture answer as if it were the indexer")                          \
   X(verify, "prove a capture: every block's checksum, every connection's bytes")       \
   X(export, "write a capture's bytes in the raw form")                              \

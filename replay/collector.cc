@@ -59,7 +59,8 @@ MethodResult& Collector::method_of(std::size_t target, const std::string& method
 }
 
 void Collector::call_over(std::size_t target, uint64_t wallet, std::size_t session, CallResult&& result) {
-  auto& method = method_of(target, plan_.sessions[session].calls[result.call].method);
+  const auto& planned = plan_.sessions[session].calls[result.call];
+  auto& method = method_of(target, planned.method);
   ++method.calls;
   auto& slot = round_[{wallet, result.call}];
   slot.session = session;
@@ -75,7 +76,7 @@ void Collector::call_over(std::size_t target, uint64_t wallet, std::size_t sessi
   }
   method.messages += result.answer.messages();
   method.bytes += result.answer.bytes;
-  if (result.answer.outcome.cut()) {
+  if (planned.cut() || result.answer.outcome.cut()) {
     ++method.cancelled;
   } else {
     method.end_from_due.add(result.end - *result.due);

@@ -213,8 +213,9 @@ ReplayReport Engine::report() {
   for (std::size_t i = 0; i < chain_refusal_.size(); ++i) {
     if (!chain_refusal_[i].empty()) collector_.add_skipped("SendTransaction", chain_refusal_[i], transactions);
   }
+  const bool sent = std::ranges::any_of(transactions_sent_, [](const auto& of_target) { return !of_target.empty(); });
   const bool again = options_.warmup > 0 || options_.rounds > 1 || options_.clients > plan_.sessions.size();
-  if (transactions > 0 && again) collector_.add_skipped("SendTransaction", kSentOnce, transactions);
+  if (sent && again) collector_.add_skipped("SendTransaction", kSentOnce, transactions);
   if (stopped_) {
     report.incomplete.push_back("interrupted in round " + std::to_string(job_.round + 1) + " of " +
                                 std::to_string(options_.rounds));
