@@ -163,6 +163,10 @@ CallBuilder::CallBuilder(ConnectionId connection, CallBuilderOptions options, On
 
 CallBuilder::~CallBuilder() = default;
 
+void CallBuilder::server_ended(int64_t time_ns) {
+  for (auto& [stream, opened] : impl_->open) Impl::end(opened, EndedBy::server_close, time_ns);
+}
+
 void CallBuilder::close(EndedBy how, int64_t time_ns) {
   for (auto at = impl_->open.begin(); at != impl_->open.end();) {
     Impl::end(at->second, how, how == EndedBy::still_open ? -1 : time_ns);

@@ -27,6 +27,10 @@ class CallBuilder final : public ReaderSink {
   CallBuilder(ConnectionId connection, CallBuilderOptions options, OnCall on_call);
   ~CallBuilder() override;
 
+  // The server's direction has ended, by a FIN or a reset: no open call gets its end any more. What the client still
+  // does, as resetting its streams in answer, does not change that.
+  void server_ended(int64_t time_ns);
+
   // The connection is over: what is still open ended by `how` (client_close, server_close or still_open) at that time.
   void close(EndedBy how, int64_t time_ns);
 

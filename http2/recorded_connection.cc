@@ -35,6 +35,9 @@ class Collector final : public ReaderSink {
     connection.bytes[index(direction)] += bytes.size();
     if (!bytes.empty()) connection.reads.push_back({chunk.time_ns(), direction, static_cast<uint32_t>(bytes.size())});
     reader_.read(direction, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, chunk.time_ns());
+    if (chunk.end() != capture::NOT_ENDED && direction == Direction::server_to_client) {
+      builder_.server_ended(chunk.time_ns());
+    }
     if (chunk.end() != capture::NOT_ENDED && first_end_ == capture::SIDE_UNKNOWN) {
       first_end_ = direction == Direction::client_to_server ? capture::DOWNSTREAM : capture::UPSTREAM;
     }

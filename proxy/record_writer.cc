@@ -64,7 +64,7 @@ void RecordWriter::write_other(const capture::Record& record) {
                  .end = chunk.end(),
                  .error = chunk.error()});
     if (const auto tap = taps_.find(chunk.connection()); tap != taps_.end()) {
-      tap->second->end(from_proto(chunk.direction()));
+      tap->second->end(from_proto(chunk.direction()), chunk.time_ns());
     }
     return;
   }

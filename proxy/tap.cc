@@ -28,7 +28,8 @@ void Tap::gap(Direction direction, const std::string& reason) {
   reader_.gap(direction, reason);
 }
 
-void Tap::end(Direction direction) {
+void Tap::end(Direction direction, int64_t time_ns) {
+  if (direction == Direction::server_to_client) builder_.server_ended(time_ns);
   if (!first_end_) first_end_ = direction;
 }
 

@@ -43,7 +43,7 @@ class Tap {
 
   void read(Direction direction, std::span<const uint8_t> bytes, int64_t time_ns);
   void gap(Direction direction, const std::string& reason);
-  void end(Direction direction);
+  void end(Direction direction, int64_t time_ns);
   void close(int64_t time_ns);
 
  private:

@@ -296,6 +296,25 @@ TEST(Calls, TheFirstEndCounts) {
   EXPECT_FALSE(calls[0].reset_code);
 }
 
+TEST(Calls, TheEndOfTheServersDirectionEndsWhatIsOpen) {
+  std::vector<http2::Call> calls;
+  http2::CallBuilder builder(1, {}, [&](http2::Call&& call) { calls.push_back(std::move(call)); });
+  http2::ConnectionReader reader(builder);
+  HeaderEncoder encoder;
+  feed(reader, kClient, std::string(http2::kClientPreface) + settings({}));
+  feed(reader, kClient, encoder.headers(1, grpc_request(kPath), true) + encoder.headers(3, grpc_request(kPath), true));
+  feed(reader, kClient, rst_stream(3, 8));
+  builder.server_ended(70);
+  // As grpc++ does with what it had open, after the FIN of the server.
+  feed(reader, kClient, rst_stream(1, 7));
+  builder.close(http2::EndedBy::client_close, 90);
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0].ended_by, http2::EndedBy::server_close);
+  EXPECT_EQ(calls[0].end_ns, 70);
+  EXPECT_FALSE(calls[0].reset_code);
+  EXPECT_EQ(calls[1].ended_by, http2::EndedBy::client_reset);
+}
+
 std::string gzip(const std::string& text) {
   z_stream stream{};
   deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
