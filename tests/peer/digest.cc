@@ -4,6 +4,11 @@
 #include <cstdio>
 
 namespace ztape::peer {
+namespace {
+
+constexpr std::size_t kLongestShown = 100;
+
+}  // namespace
 
 void Digest::add(std::string_view message) {
   ++messages_;
@@ -21,6 +26,22 @@ std::string Digest::text() const {
 
 void Digest::hash(std::string_view bytes) {
   for (const char byte : bytes) hash_ = (hash_ ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+}
+
+std::string shown(std::string_view text) {
+  if (text.size() > kLongestShown) {
+    Digest digest;
+    digest.add(text);
+    return digest.text();
+  }
+  std::string out;
+  for (const char byte : text) {
+    char escape[8];
+    const auto value = static_cast<unsigned char>(byte);
+    std::snprintf(escape, sizeof(escape), "\\x%02x", value);
+    out += value < 0x20 || value >= 0x7f || byte == '"' || byte == '\\' ? escape : std::string(1, byte);
+  }
+  return out;
 }
 
 }  // namespace ztape::peer

@@ -1,4 +1,5 @@
-// What a direction of a call carried: how many messages, how many bytes, and a hash of them in their order.
+// What a direction of a call carried: how many messages, how many bytes, and a hash of them in their order. The client
+// makes it of what it sent and received, the test of what was recorded.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +22,8 @@ class Digest {
   uint64_t bytes_ = 0;
   uint64_t hash_ = 0xcbf29ce484222325;  // FNV-1a, 64 bits
 };
+
+// For a line of output: printable ASCII stays, all else is escaped; a long text is its digest.
+std::string shown(std::string_view text);
 
 }  // namespace ztape::peer

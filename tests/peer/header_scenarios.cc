@@ -25,8 +25,12 @@ rpc::AddressList many_addresses() {
 }  // namespace
 
 void run_large_metadata(const std::string& address, Transcript& transcript) {
-  Wallet wallet(address, transcript);
-  // The same headers again: the second time they are in HPACK's table, as far as they fit. 40 KiB need CONTINUATIONs.
+  // The smallest frames there are, so that 40 KiB of headers need CONTINUATIONs.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise the size again
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16384);
+  Wallet wallet(address, transcript, arguments);
+  // The same headers again: the second time they are in HPACK's table, as far as they fit.
   for (const int count : {6, 6, 40, 6}) {
     wallet.prepare = [count](grpc::ClientContext& context) { add_headers(context, 1, count); };
     wallet.unary("GetBlock", &Lightwallet::GetBlock, block_id(1));

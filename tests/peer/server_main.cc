@@ -15,11 +15,12 @@ namespace {
 
 constexpr char kUsage[] =
     "Usage: peer_server [--listen 127.0.0.1:0] [--change Type.field@N]... [--change-at-height H]\n"
-    "                   [--die-after CALLS] [--delay 40ms]\n"
+    "                   [--die-after CALLS] [--delay 40ms] [--max-frame-bytes 16384]\n"
     "Prints 'listening on ADDRESS'; SIGTERM or SIGINT ends it.\n";
 
 struct Words {
   std::string listen = "127.0.0.1:0";
+  int max_frame_bytes = 0;  // 0: grpc++ chooses, and rather large ones
   ServerOptions options;
   Changes changes;
 };
@@ -47,6 +48,8 @@ void read_words(int argc, char** argv, Words& words) {
       words.changes.at_height(std::stoull(value));
     } else if (name == "--die-after") {
       words.options.die_after = std::stoull(value);
+    } else if (name == "--max-frame-bytes") {
+      words.max_frame_bytes = std::stoi(value);
     } else if (name == "--delay") {
       words.options.delay = duration(value);
     } else {
@@ -71,6 +74,10 @@ int serve(Words& words) {
   builder.AddListeningPort(words.listen, grpc::InsecureServerCredentials(), &port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  if (words.max_frame_bytes > 0) {
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise the size again
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, words.max_frame_bytes);
+  }
   builder.RegisterService(&lightwallet);
   builder.RegisterService(&echo);
   const auto server = builder.BuildAndStart();

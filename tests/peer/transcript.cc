@@ -1,30 +1,9 @@
 #include "tests/peer/transcript.h"
 
-#include <cstdio>
 #include <map>
-#include <string_view>
-#include <vector>
 
 namespace ztape::peer {
 namespace {
-
-constexpr std::size_t kLongestShown = 100;
-
-std::string shown(std::string_view text) {
-  if (text.size() > kLongestShown) {
-    Digest digest;
-    digest.add(text);
-    return digest.text();
-  }
-  std::string out;
-  for (const char byte : text) {
-    char escape[8];
-    const auto value = static_cast<unsigned char>(byte);
-    std::snprintf(escape, sizeof(escape), "\\x%02x", value);
-    out += value < 0x20 || value >= 0x7f || byte == '"' || byte == '\\' ? escape : std::string(1, byte);
-  }
-  return out;
-}
 
 void add_metadata(const char* name, const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
                   Transcript& transcript) {
