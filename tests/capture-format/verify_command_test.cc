@@ -11,30 +11,30 @@ namespace {
 class VerifyCommand : public testing::Test {
  protected:
   void SetUp() override {
-    sample::write_example(path);
-    bytes = sample::read_file(path);
+    sample::write_example(path_);
+    bytes_ = sample::read_file(path_);
   }
   test::Finished verify_of(const std::string& content, const std::vector<std::string>& more = {}) {
-    sample::write_file(path, content);
-    std::vector<std::string> words{test::ztape(), "verify", "-r", path};
+    sample::write_file(path_, content);
+    std::vector<std::string> words{test::ztape(), "verify", "-r", path_};
     words.insert(words.end(), more.begin(), more.end());
     return test::run(words);
   }
   std::string flipped(std::size_t at) const {
-    auto content = bytes;
+    auto content = bytes_;
     content[at] = static_cast<char>(content[at] ^ 1);
     return content;
   }
 
-  test::TemporaryDirectory folder;
-  const std::string path = folder.file("a.ztape");
-  std::string bytes;
+  test::TemporaryDirectory folder_;
+  const std::string path_ = folder_.file("a.ztape");
+  std::string bytes_;
 };
 
 TEST_F(VerifyCommand, AWholeCaptureIs0) {
-  const auto done = verify_of(bytes);
+  const auto done = verify_of(bytes_);
   EXPECT_EQ(done.status, 0) << done.err;
-  EXPECT_EQ(done.out, path +
+  EXPECT_EQ(done.out, path_ +
                           ": whole\n"
                           "  blocks       2\n"
                           "  records      6\n"
@@ -53,7 +53,7 @@ TEST_F(VerifyCommand, ACorruptOneIs1AndSaysWhere) {
 }
 
 TEST_F(VerifyCommand, ATornOneIs3) {
-  const auto done = verify_of(bytes.substr(0, 0x120));
+  const auto done = verify_of(bytes_.substr(0, 0x120));
   EXPECT_EQ(done.status, 3);
   EXPECT_NE(done.out.find("torn: offset 134, 154 bytes: the file ends within block 1\n"), std::string::npos)
       << done.out;
@@ -67,15 +67,16 @@ TEST_F(VerifyCommand, WhatIsNoCaptureIs2WithOneLine) {
   const auto text = verify_of("some text\n");
   EXPECT_EQ(text.status, 2);
   EXPECT_EQ(text.out, "");
-  EXPECT_EQ(text.err, "ztape verify: " + path + ": is not a capture\n");
-  const auto missing = test::run({test::ztape(), "verify", "-r", folder.file("missing")});
+  EXPECT_EQ(text.err, "ztape verify: " + path_ + ": is not a capture\n");
+  const auto missing = test::run({test::ztape(), "verify", "-r", folder_.file("missing")});
   EXPECT_EQ(missing.status, 2);
-  EXPECT_EQ(missing.err, "ztape verify: " + folder.file("missing") + ": cannot be opened: No such file or directory\n");
+  EXPECT_EQ(missing.err,
+            "ztape verify: " + folder_.file("missing") + ": cannot be opened: No such file or directory\n");
   EXPECT_EQ(test::run({test::ztape(), "verify"}).status, 2);
 }
 
 TEST_F(VerifyCommand, JsonSaysTheSame) {
-  const auto whole = verify_of(bytes, {"--json"});
+  const auto whole = verify_of(bytes_, {"--json"});
   EXPECT_EQ(whole.status, 0);
   const auto document = nlohmann::json::parse(whole.out);
   EXPECT_EQ(document["whole"], true);
@@ -92,10 +93,10 @@ TEST_F(VerifyCommand, JsonSaysTheSame) {
 }
 
 TEST_F(VerifyCommand, StdinIsACaptureToo) {
-  const auto done = test::run({"/bin/sh", "-c", test::ztape() + " verify -r - < " + path});
+  const auto done = test::run({"/bin/sh", "-c", test::ztape() + " verify -r - < " + path_});
   EXPECT_EQ(done.status, 0);
   EXPECT_EQ(done.out.substr(0, 13), "stdin: whole\n");
-  EXPECT_EQ(test::run({"/bin/sh", "-c", "cat " + path + " | " + test::ztape() + " verify -r -"}).status, 0);
+  EXPECT_EQ(test::run({"/bin/sh", "-c", "cat " + path_ + " | " + test::ztape() + " verify -r -"}).status, 0);
 }
 
 }  // namespace

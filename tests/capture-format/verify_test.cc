@@ -16,16 +16,16 @@ constexpr auto kDown = Direction::server_to_client;
 
 class Verify : public testing::Test {
  protected:
-  test::TemporaryDirectory folder;
-  std::string path = folder.file("a.ztape");
-  std::unique_ptr<CaptureWriter> writer = std::move(*CaptureWriter::create(path, sample::start()));
+  test::TemporaryDirectory folder_;
+  std::string path_ = folder_.file("a.ztape");
+  std::unique_ptr<CaptureWriter> writer_ = std::move(*CaptureWriter::create(path_, sample::start()));
 
-  void append(const capture::Record& record) { ASSERT_TRUE(writer->append(record).has_value()); }
+  void append(const capture::Record& record) { ASSERT_TRUE(writer_->append(record).has_value()); }
   void open(ConnectionId connection) { append(sample::open_record(connection, 1)); }
   void close(ConnectionId connection) {
     capture::ConnectionClose close;
     close.set_connection(connection);
-    ASSERT_TRUE(writer->append_close(close).has_value());
+    ASSERT_TRUE(writer_->append_close(close).has_value());
   }
   void gap(ConnectionId connection, Direction direction, uint64_t offset, uint64_t bytes) {
     capture::Record record;
@@ -36,8 +36,8 @@ class Verify : public testing::Test {
     append(record);
   }
   VerifyReport finish() {
-    EXPECT_TRUE(writer->finish().has_value());
-    auto report = verify(path);
+    EXPECT_TRUE(writer_->finish().has_value());
+    auto report = verify(path_);
     EXPECT_TRUE(report.has_value());
     EXPECT_TRUE(report->damage.empty());
     return *report;

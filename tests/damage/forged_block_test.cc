@@ -24,14 +24,14 @@ std::string zstd_frame(const std::string& content) {
 
 class ForgedBlock : public testing::Test {
  protected:
-  const sample::SmallCapture small = sample::small_capture();
+  const sample::SmallCapture small_ = sample::small_capture();
   static constexpr std::size_t kNumber = 4;
 
   // The capture with block 4 replaced by this frame; its header says what `change` makes of the truth.
   std::string with(
       const std::string& frame, std::size_t content_bytes, uint32_t records,
       const std::function<void(layout::Header&)>& change = [](layout::Header&) {}) {
-    const auto old = small.block(kNumber);
+    const auto old = small_.block(kNumber);
     auto header = *layout::decode(sample::span_of(old));
     header.compressed_bytes = static_cast<uint32_t>(frame.size());
     header.decompressed_bytes = static_cast<uint32_t>(content_bytes);
@@ -39,13 +39,13 @@ class ForgedBlock : public testing::Test {
     header.checksum = XXH3_64bits(frame.data(), frame.size());
     change(header);
     const auto encoded = layout::encode(header);
-    auto bytes = small.bytes;
-    return bytes.replace(small.begins[kNumber], old.size(), std::string(encoded.begin(), encoded.end()) + frame);
+    auto bytes = small_.bytes;
+    return bytes.replace(small_.begins[kNumber], old.size(), std::string(encoded.begin(), encoded.end()) + frame);
   }
 
   void expect_lost(const std::string& bytes, ErrorCode code) {
-    const auto outcome = read_damaged(small, bytes);
-    EXPECT_EQ(outcome.blocks, all_but(small, {kNumber})) << outcome.text();
+    const auto outcome = read_damaged(small_, bytes);
+    EXPECT_EQ(outcome.blocks, all_but(small_, {kNumber})) << outcome.text();
     ASSERT_FALSE(outcome.damage.empty());
     EXPECT_EQ(outcome.damage[0].code, code) << outcome.text();
     EXPECT_EQ(outcome.damage[0].first_block, kNumber);
@@ -99,18 +99,18 @@ TEST_F(ForgedBlock, ABlockOverTheLimitIsNotHeld) {
 }
 
 TEST_F(ForgedBlock, TwoFramesOrNoneAreNotABlock) {
-  const auto frame = small.block(kNumber).substr(kHeaderBytes);
-  const auto header = *layout::decode(sample::span_of(small.block(kNumber)));
+  const auto frame = small_.block(kNumber).substr(kHeaderBytes);
+  const auto header = *layout::decode(sample::span_of(small_.block(kNumber)));
   expect_lost(with(frame + zstd_frame(""), header.decompressed_bytes, header.record_count), ErrorCode::corrupt);
   expect_lost(with("", 0, 0), ErrorCode::corrupt);
 }
 
 TEST_F(ForgedBlock, ABlockNumberFarAheadIsReportedAsSoManyMissing) {
-  auto header = *layout::decode(sample::span_of(small.block(kNumber)));
+  auto header = *layout::decode(sample::span_of(small_.block(kNumber)));
   header.number = layout::kMaxBlocks - 1;
   const auto encoded = layout::encode(header);
-  auto bytes = small.bytes;
-  bytes.replace(small.begins[kNumber], kHeaderBytes, std::string(encoded.begin(), encoded.end()));
+  auto bytes = small_.bytes;
+  bytes.replace(small_.begins[kNumber], kHeaderBytes, std::string(encoded.begin(), encoded.end()));
   auto reader = CaptureReader::open_bytes(bytes, "far");
   const auto back = sample::read_all(**reader);
   ASSERT_FALSE(back.damage.empty());
@@ -122,10 +122,10 @@ TEST_F(ForgedBlock, ABlockNumberFarAheadIsReportedAsSoManyMissing) {
 TEST_F(ForgedBlock, TheNextHeaderIsFoundWhereverItLies) {
   const auto noise = sample::noise((1 << 20) + 200, 5);
   for (std::size_t length = (1 << 20) - 100; length < noise.size(); ++length) {
-    auto bytes = small.bytes;
-    bytes.insert(small.begins[kNumber], noise, 0, length);
-    const auto outcome = read_damaged(small, bytes);
-    ASSERT_EQ(outcome.blocks, all_but(small, {})) << length;
+    auto bytes = small_.bytes;
+    bytes.insert(small_.begins[kNumber], noise, 0, length);
+    const auto outcome = read_damaged(small_, bytes);
+    ASSERT_EQ(outcome.blocks, all_but(small_, {})) << length;
     ASSERT_EQ(outcome.damage.at(0).bytes, length);
   }
 }
@@ -133,17 +133,17 @@ TEST_F(ForgedBlock, TheNextHeaderIsFoundWhereverItLies) {
 TEST_F(ForgedBlock, TheStartIsFoundBehindMuchElse) {
   const auto noise = sample::noise((1 << 20) + 4100, 6);
   for (std::size_t length = (1 << 20) - 4200; length < noise.size(); length += 41) {
-    const auto outcome = read_damaged(small, noise.substr(0, length) + small.bytes);
+    const auto outcome = read_damaged(small_, noise.substr(0, length) + small_.bytes);
     ASSERT_TRUE(outcome.opened) << length;
-    ASSERT_EQ(outcome.blocks, all_but(small, {})) << length;
+    ASSERT_EQ(outcome.blocks, all_but(small_, {})) << length;
   }
 }
 
 TEST_F(ForgedBlock, AFileOnDiskIsReadLikeBytesInMemory) {
   const std::string path = testing::TempDir() + "ztape-forged-" + std::to_string(getpid());
-  auto bytes = small.bytes;
-  bytes.insert(small.begins[kNumber], sample::noise(3 << 20, 7));
-  bytes[small.begins[2] + 100] = static_cast<char>(bytes[small.begins[2] + 100] ^ 1);
+  auto bytes = small_.bytes;
+  bytes.insert(small_.begins[kNumber], sample::noise(3 << 20, 7));
+  bytes[small_.begins[2] + 100] = static_cast<char>(bytes[small_.begins[2] + 100] ^ 1);
   sample::write_file(path, bytes);
   const auto back = sample::read_all(path);
   std::remove(path.c_str());

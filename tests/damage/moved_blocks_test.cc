@@ -10,13 +10,13 @@ using sample::read_damaged;
 
 class MovedBlocks : public testing::Test {
  protected:
-  const sample::SmallCapture small = sample::small_capture();
-  const std::size_t count = small.blocks.size();
+  const sample::SmallCapture small_ = sample::small_capture();
+  const std::size_t count_ = small_.blocks.size();
 
   void expect_found(const std::string& bytes, const std::set<std::size_t>& lost) {
-    const auto outcome = read_damaged(small, bytes);
+    const auto outcome = read_damaged(small_, bytes);
     ASSERT_TRUE(outcome.opened) << outcome.error.line();
-    EXPECT_EQ(outcome.blocks, all_but(small, lost)) << outcome.text();
+    EXPECT_EQ(outcome.blocks, all_but(small_, lost)) << outcome.text();
     EXPECT_EQ(outcome.missing(), std::set<uint64_t>(lost.begin(), lost.end())) << outcome.text();
     EXPECT_TRUE(outcome.corrupt());
     EXPECT_FALSE(outcome.torn()) << outcome.text();
@@ -24,70 +24,71 @@ class MovedBlocks : public testing::Test {
 };
 
 TEST_F(MovedBlocks, ABlockThatIsGoneIsNoticedByItsNumber) {
-  for (std::size_t gone = 0; gone < count; ++gone) {
+  for (std::size_t gone = 0; gone < count_; ++gone) {
     SCOPED_TRACE(gone);
-    auto bytes = small.bytes;
-    bytes.erase(small.begins[gone], small.begins[gone + 1] - small.begins[gone]);
+    auto bytes = small_.bytes;
+    bytes.erase(small_.begins[gone], small_.begins[gone + 1] - small_.begins[gone]);
     expect_found(bytes, {gone});
   }
 }
 
 TEST_F(MovedBlocks, SeveralBlocksGoneAreNamedTogether) {
-  auto bytes = small.bytes;
-  bytes.erase(small.begins[3], small.begins[7] - small.begins[3]);
+  auto bytes = small_.bytes;
+  bytes.erase(small_.begins[3], small_.begins[7] - small_.begins[3]);
   expect_found(bytes, {3, 4, 5, 6});
-  const auto outcome = read_damaged(small, bytes);
+  const auto outcome = read_damaged(small_, bytes);
   ASSERT_EQ(outcome.damage.size(), 1u);
   EXPECT_EQ(outcome.damage[0].first_block, 3u);
   EXPECT_EQ(outcome.damage[0].block_count, 4u);
 }
 
 TEST_F(MovedBlocks, ABlockThatIsThereTwiceIsReadOnce) {
-  for (std::size_t twice = 0; twice < count; ++twice) {
+  for (std::size_t twice = 0; twice < count_; ++twice) {
     SCOPED_TRACE(twice);
-    auto bytes = small.bytes;
-    bytes.insert(small.begins[twice + 1], small.block(twice));
+    auto bytes = small_.bytes;
+    bytes.insert(small_.begins[twice + 1], small_.block(twice));
     expect_found(bytes, {});
   }
 }
 
 TEST_F(MovedBlocks, AnEarlierBlockAgainAtTheEndIsNotReadAgain) {
-  auto bytes = small.bytes;
-  bytes.insert(small.trailer(), small.block(2));
+  auto bytes = small_.bytes;
+  bytes.insert(small_.trailer(), small_.block(2));
   expect_found(bytes, {});
 }
 
 TEST_F(MovedBlocks, OfTwoBlocksInTheWrongOrderTheLaterIsRead) {
-  for (std::size_t first = 0; first + 1 < count; ++first) {
+  for (std::size_t first = 0; first + 1 < count_; ++first) {
     SCOPED_TRACE(first);
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < count; ++i) order.push_back(i);
+    order.reserve(count_);
+    for (std::size_t i = 0; i < count_; ++i) order.push_back(i);
     std::swap(order[first], order[first + 1]);
-    expect_found(small.rearranged(order), {first});
+    expect_found(small_.rearranged(order), {first});
   }
 }
 
 TEST_F(MovedBlocks, ABlockOfAnotherCaptureIsNotRead) {
   const auto other = sample::small_capture(2);
-  for (std::size_t at = 0; at < count; ++at) {
+  for (std::size_t at = 0; at < count_; ++at) {
     SCOPED_TRACE(at);
-    auto instead = small.bytes;
-    instead.replace(small.begins[at], small.begins[at + 1] - small.begins[at], other.block(at));
+    auto instead = small_.bytes;
+    instead.replace(small_.begins[at], small_.begins[at + 1] - small_.begins[at], other.block(at));
     expect_found(instead, {at});
-    auto inserted = small.bytes;
-    inserted.insert(small.begins[at], other.block(at));
+    auto inserted = small_.bytes;
+    inserted.insert(small_.begins[at], other.block(at));
     expect_found(inserted, {});
   }
 }
 
 TEST_F(MovedBlocks, ABlockOfAnotherCaptureBehindADamagedHeaderIsNotReadEither) {
   const auto other = sample::small_capture(2);
-  for (std::size_t at = 1; at < count; ++at) {
+  for (std::size_t at = 1; at < count_; ++at) {
     for (std::size_t hit = 0; hit < kHeaderBytes; ++hit) {
       auto foreign = other.block(at);
       foreign[hit] = static_cast<char>(foreign[hit] ^ 0x10);
-      auto bytes = small.bytes;
-      bytes.replace(small.begins[at], small.begins[at + 1] - small.begins[at], foreign);
+      auto bytes = small_.bytes;
+      bytes.replace(small_.begins[at], small_.begins[at + 1] - small_.begins[at], foreign);
       expect_found(bytes, {at});
     }
   }
@@ -95,64 +96,64 @@ TEST_F(MovedBlocks, ABlockOfAnotherCaptureBehindADamagedHeaderIsNotReadEither) {
 
 TEST_F(MovedBlocks, AnotherBlockBehindADamagedHeaderIsNotTakenForTheMissingOne) {
   for (std::size_t hit = 0; hit < kHeaderBytes; ++hit) {
-    auto wrong = small.block(6);
+    auto wrong = small_.block(6);
     wrong[hit] = static_cast<char>(wrong[hit] ^ 0x10);
-    auto bytes = small.bytes;
-    bytes.replace(small.begins[3], small.begins[4] - small.begins[3], wrong);
+    auto bytes = small_.bytes;
+    bytes.replace(small_.begins[3], small_.begins[4] - small_.begins[3], wrong);
     expect_found(bytes, {3});
   }
 }
 
 TEST_F(MovedBlocks, AHeaderOfZerosLosesItsBlock) {
-  auto bytes = small.bytes;
-  bytes.replace(small.begins[3], kHeaderBytes, kHeaderBytes, '\0');
+  auto bytes = small_.bytes;
+  bytes.replace(small_.begins[3], kHeaderBytes, kHeaderBytes, '\0');
   expect_found(bytes, {3});
 }
 
 TEST_F(MovedBlocks, TwoNeighboursHitAreReportedBoth) {
-  auto bytes = small.bytes;
-  bytes[small.begins[3] + kHeaderBytes + 20] ^= 0x01;
-  bytes[small.begins[4] + kHeaderBytes + 20] ^= 0x01;
+  auto bytes = small_.bytes;
+  bytes[small_.begins[3] + kHeaderBytes + 20] ^= 0x01;
+  bytes[small_.begins[4] + kHeaderBytes + 20] ^= 0x01;
   expect_found(bytes, {3, 4});
 }
 
 TEST_F(MovedBlocks, ABlockGoneAndABlockHitAreReportedBoth) {
-  auto bytes = small.bytes;
-  bytes[small.begins[7] + kHeaderBytes + 20] ^= 0x01;
-  bytes.erase(small.begins[3], small.begins[4] - small.begins[3]);
+  auto bytes = small_.bytes;
+  bytes[small_.begins[7] + kHeaderBytes + 20] ^= 0x01;
+  bytes.erase(small_.begins[3], small_.begins[4] - small_.begins[3]);
   expect_found(bytes, {3, 7});
 }
 
 TEST_F(MovedBlocks, TheTrailerBeforeTheLastBlockIsNoEnd) {
-  const auto trailer = small.bytes.substr(small.trailer(), kHeaderBytes);
-  auto bytes = small.bytes;
-  bytes.erase(small.trailer(), kHeaderBytes);
-  bytes.insert(small.begins[count - 1], trailer);
-  const auto outcome = read_damaged(small, bytes);
-  EXPECT_EQ(outcome.blocks, all_but(small, {})) << outcome.text();
+  const auto trailer = small_.bytes.substr(small_.trailer(), kHeaderBytes);
+  auto bytes = small_.bytes;
+  bytes.erase(small_.trailer(), kHeaderBytes);
+  bytes.insert(small_.begins[count_ - 1], trailer);
+  const auto outcome = read_damaged(small_, bytes);
+  EXPECT_EQ(outcome.blocks, all_but(small_, {})) << outcome.text();
   EXPECT_TRUE(outcome.corrupt());
 }
 
 TEST_F(MovedBlocks, TheTrailerTwiceIsFound) {
-  auto bytes = small.bytes;
-  bytes.insert(small.trailer(), small.bytes.substr(small.trailer(), kHeaderBytes));
+  auto bytes = small_.bytes;
+  bytes.insert(small_.trailer(), small_.bytes.substr(small_.trailer(), kHeaderBytes));
   expect_found(bytes, {});
 }
 
 TEST_F(MovedBlocks, AnotherCapturesEndIsFound) {
   const auto other = sample::small_capture(2);
   const auto outcome =
-      read_damaged(small, small.bytes.substr(0, small.trailer()) + other.bytes.substr(other.trailer()));
-  EXPECT_EQ(outcome.blocks, all_but(small, {}));
+      read_damaged(small_, small_.bytes.substr(0, small_.trailer()) + other.bytes.substr(other.trailer()));
+  EXPECT_EQ(outcome.blocks, all_but(small_, {}));
   EXPECT_TRUE(outcome.corrupt());
 }
 
 TEST_F(MovedBlocks, BytesAfterTheEndAreFound) {
-  for (const std::string& after : {std::string("\n"), std::string(5000, '\0'), small.bytes}) {
-    const auto outcome = read_damaged(small, small.bytes + after);
-    EXPECT_EQ(outcome.blocks, all_but(small, {}));
+  for (const std::string& after : {std::string("\n"), std::string(5000, '\0'), small_.bytes}) {
+    const auto outcome = read_damaged(small_, small_.bytes + after);
+    EXPECT_EQ(outcome.blocks, all_but(small_, {}));
     ASSERT_EQ(outcome.damage.size(), 1u);
-    EXPECT_EQ(outcome.damage[0].offset, small.bytes.size());
+    EXPECT_EQ(outcome.damage[0].offset, small_.bytes.size());
     EXPECT_EQ(outcome.damage[0].bytes, after.size());
     EXPECT_TRUE(outcome.corrupt());
     EXPECT_FALSE(outcome.torn());
@@ -161,7 +162,7 @@ TEST_F(MovedBlocks, BytesAfterTheEndAreFound) {
 
 TEST_F(MovedBlocks, BytesBeforeTheStartAreFound) {
   for (const std::string& before : {std::string("x"), std::string(5000, 'x'), std::string("(\xB5/\xFD", 4)}) {
-    expect_found(before + small.bytes, {});
+    expect_found(before + small_.bytes, {});
   }
 }
 

@@ -34,7 +34,7 @@ struct SmallCapture {
 
 // One connection, opened in block 1 and closed in the last: so that verify has what to prove.
 inline SmallCapture small_capture(uint32_t seed = 1, std::size_t block_count = 10, std::size_t chunk_bytes = 24) {
-  std::string path = std::string(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp") + "/ztape-damage-XXXXXX";
+  std::string path = testing::TempDir() + "ztape-damage-XXXXXX";
   close(mkstemp(path.data()));
   SmallCapture small;
   {

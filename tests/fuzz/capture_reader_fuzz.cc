@@ -111,6 +111,7 @@ void read(const std::string& bytes) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(input), size);
   read(bytes);

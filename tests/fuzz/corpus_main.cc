@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, std::size_t size);
 
 int main(int argc, char** argv) {

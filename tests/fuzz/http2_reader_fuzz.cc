@@ -18,6 +18,7 @@ void expect(bool holds) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, std::size_t size) {
   using namespace ztape;
   std::span<const uint8_t> left(input, size);
