@@ -7,13 +7,18 @@
 #include <map>
 #include <sstream>
 
-#include "tests/cli/run.h"
 #include "tests/support/calls.h"
+#include "tests/support/child_process.h"
 #include "tests/support/fixture.h"
 #include "tests/support/temporary_directory.h"
 
 namespace ztape::test {
 namespace {
+
+Finished run_ztape(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), ztape());
+  return run(arguments);
+}
 
 std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> rows;
@@ -25,7 +30,7 @@ std::vector<nlohmann::json> json_lines(const std::string& text) {
 class FixtureCommands : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const auto imported = run({"import", fixture_path(GetParam()), "-w", capture_});
+    const auto imported = run_ztape({"import", fixture_path(GetParam()), "-w", capture_});
     ASSERT_EQ(imported.status, 0) << imported.err;
   }
   TemporaryDirectory directory_;
@@ -33,7 +38,7 @@ class FixtureCommands : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(FixtureCommands, ExportGivesBackTheImportedBytesAndReads) {
-  const auto exported = run({"export", "-r", capture_, "--format", "raw", "-o", directory_.path() + "/raw"});
+  const auto exported = run_ztape({"export", "-r", capture_, "--format", "raw", "-o", directory_.path() + "/raw"});
   ASSERT_EQ(exported.status, 0) << exported.err;
   for (const auto& connection : load_fixture(GetParam())) {
     const std::string stem = "/connection" + std::to_string(connection.number);
@@ -46,7 +51,7 @@ TEST_P(FixtureCommands, ExportGivesBackTheImportedBytesAndReads) {
 }
 
 TEST_P(FixtureCommands, ShowCallsAgreesWithTheIndependentDecoder) {
-  const auto shown = run({"show", "-r", capture_, "--calls", "--json"});
+  const auto shown = run_ztape({"show", "-r", capture_, "--calls", "--json"});
   ASSERT_EQ(shown.status, 0) << shown.err;
   const auto rows = json_lines(shown.out);
   std::size_t at = 0;
@@ -62,7 +67,7 @@ TEST_P(FixtureCommands, ShowCallsAgreesWithTheIndependentDecoder) {
 }
 
 TEST_P(FixtureCommands, ShowFramesCountsWhatTheIndependentDecoderCounts) {
-  const auto shown = run({"show", "-r", capture_, "--frames", "--json"});
+  const auto shown = run_ztape({"show", "-r", capture_, "--frames", "--json"});
   ASSERT_EQ(shown.status, 0) << shown.err;
   std::map<std::pair<int, std::string>, int> counts;
   for (const auto& row : json_lines(shown.out)) {
@@ -78,7 +83,7 @@ TEST_P(FixtureCommands, ShowFramesCountsWhatTheIndependentDecoderCounts) {
 }
 
 TEST_P(FixtureCommands, VerifyProvesTheImport) {
-  const auto verified = run({"verify", "-r", capture_});
+  const auto verified = run_ztape({"verify", "-r", capture_});
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
 }
 
@@ -93,14 +98,14 @@ INSTANTIATE_TEST_SUITE_P(All, FixtureCommands, testing::ValuesIn(fixture_names()
 TEST(Show, SummaryNamesConnectionsMethodsAndLoss) {
   TemporaryDirectory directory;
   const auto capture = directory.path() + "/zaino.ztape";
-  ASSERT_EQ(run({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
-  const auto page = run({"show", "-r", capture});
+  ASSERT_EQ(run_ztape({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
+  const auto page = run_ztape({"show", "-r", capture});
   EXPECT_EQ(page.status, 0);
   for (const char* text : {"1 connection, 76 calls", "GetTransaction", "40 OK", "client reset CANCEL",
                            "2.41 s of the 4.02 s", "Lost: nothing."}) {
     EXPECT_NE(page.out.find(text), std::string::npos) << text << "\n" << page.out;
   }
-  const auto json = nlohmann::json::parse(run({"show", "-r", capture, "--json"}).out);
+  const auto json = nlohmann::json::parse(run_ztape({"show", "-r", capture, "--json"}).out);
   EXPECT_EQ(json["connections"][0]["calls"], 76);
   EXPECT_EQ(json["connections"][0]["silent_gaps_ns"], 2414357151);
 }
@@ -108,23 +113,24 @@ TEST(Show, SummaryNamesConnectionsMethodsAndLoss) {
 TEST(Show, FiltersByMethodAndStream) {
   TemporaryDirectory directory;
   const auto capture = directory.path() + "/zaino.ztape";
-  ASSERT_EQ(run({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
-  EXPECT_EQ(json_lines(run({"show", "-r", capture, "--calls", "--json", "--method", "GetTransaction"}).out).size(),
-            40U);
-  EXPECT_EQ(json_lines(run({"show", "-r", capture, "--calls", "--json", "--stream", "5"}).out).size(), 1U);
+  ASSERT_EQ(run_ztape({"import", fixture_path("zaino-zingo"), "-w", capture}).status, 0);
+  EXPECT_EQ(
+      json_lines(run_ztape({"show", "-r", capture, "--calls", "--json", "--method", "GetTransaction"}).out).size(),
+      40U);
+  EXPECT_EQ(json_lines(run_ztape({"show", "-r", capture, "--calls", "--json", "--stream", "5"}).out).size(), 1U);
 }
 
 TEST(Captures, AreMadeForTheirOwnerOnlyAndNeverOverwrittenUnasked) {
   TemporaryDirectory directory;
   const auto capture = directory.path() + "/a.ztape";
-  ASSERT_EQ(run({"import", fixture_path("zebra-ghz"), "-w", capture}).status, 0);
+  ASSERT_EQ(run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture}).status, 0);
   struct stat status{};
   ASSERT_EQ(stat(capture.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  const auto again = run({"import", fixture_path("zebra-ghz"), "-w", capture});
+  const auto again = run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture});
   EXPECT_EQ(again.status, 2);
   EXPECT_NE(again.err.find(capture), std::string::npos) << again.err;
-  EXPECT_EQ(run({"import", fixture_path("zebra-ghz"), "-w", capture, "--force"}).status, 0);
+  EXPECT_EQ(run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture, "--force"}).status, 0);
 }
 
 // Each is one clear line on stderr and the documented exit status.
@@ -147,7 +153,7 @@ TEST(BadInput, GetsOneLineAndItsStatus) {
       {{"show", "-r", text, "stray"}, "'stray'"},
   };
   for (const auto& [arguments, message] : cases) {
-    const auto outcome = run(arguments);
+    const auto outcome = run_ztape(arguments);
     EXPECT_EQ(outcome.status, 2) << message;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
@@ -156,11 +162,11 @@ TEST(BadInput, GetsOneLineAndItsStatus) {
 }
 
 TEST(Help, IsThereOnEveryLevelWithAnExample) {
-  const auto top = run({"--help"});
+  const auto top = run_ztape({"--help"});
   EXPECT_EQ(top.status, 0);
   for (const char* command : {"show", "verify", "export", "import"}) {
     EXPECT_NE(top.out.find(command), std::string::npos);
-    const auto help = run({command, "--help"});
+    const auto help = run_ztape({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Example:\n  ztape"), std::string::npos) << help.out;
   }

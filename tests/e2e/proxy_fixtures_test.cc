@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "http2/frame.h"
 #include "tests/support/child_process.h"
@@ -32,6 +33,39 @@ nlohmann::json frame_counts(const RecordedTraffic::Connection& connection) {
     }
   }
   return counts;
+}
+
+void expect_exported_bytes(const std::string& fixture, const std::vector<FixtureConnection>& expected,
+                           const std::string& capture, const std::string& folder) {
+  const auto exported = run({ztape(), "export", "-r", capture, "--format", "raw", "-o", folder});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  for (const auto& connection : expected) {
+    const std::string stem = "/connection" + std::to_string(connection.number) + ".";
+    for (const auto direction : kDirections) {
+      const auto file = stem + std::string(name(direction));
+      EXPECT_TRUE(read_file(folder + file) == read_file(fixture_path(fixture) + file)) << file;
+    }
+  }
+}
+
+// What the independent decoder says of each call, times aside.
+void expect_shown_calls(const std::vector<FixtureConnection>& expected, const std::string& capture) {
+  const auto shown = run({ztape(), "show", "-r", capture, "--calls", "--json"});
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  std::istringstream lines(shown.out);
+  std::string line;
+  for (const auto& connection : expected) {
+    for (const auto& call : connection.calls) {
+      ASSERT_TRUE(std::getline(lines, line)) << "a call is missing: " << call;
+      const auto row = nlohmann::json::parse(line);
+      EXPECT_EQ(row["connection"], connection.number);
+      for (const auto& [field, value] : call.items()) {
+        if (field.ends_with("_ns")) continue;
+        EXPECT_EQ(row[field], value) << field << " of " << row;
+      }
+    }
+  }
+  EXPECT_FALSE(std::getline(lines, line)) << "one call too many: " << line;
 }
 
 TEST_P(ProxyFixtures, EveryByteOfBothDirectionsIsRecorded) {
@@ -68,6 +102,8 @@ TEST_P(ProxyFixtures, EveryByteOfBothDirectionsIsRecorded) {
   }
   const auto verified = run({ztape(), "verify", "-r", recording.capture});
   EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+  expect_exported_bytes(fixture, expected, recording.capture, folder.file("raw"));
+  expect_shown_calls(expected, recording.capture);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ProxyFixtures,
