@@ -76,10 +76,11 @@ int64_t end_of_request(const http2::Call& call) {
 }
 
 int64_t time_of_trailers(const http2::Call& call) {
-  for (auto frame = call.frames.rbegin(); frame != call.frames.rend(); ++frame) {
-    if (from_server(*frame, http2::kHeaders)) return frame->last_byte_ns;
+  int64_t last_ns = call.end_ns;
+  for (const auto& frame : call.frames) {
+    if (from_server(frame, http2::kHeaders)) last_ns = frame.last_byte_ns;
   }
-  return call.end_ns;
+  return last_ns;
 }
 
 bool decoded(const std::vector<http2::Message>& messages) {

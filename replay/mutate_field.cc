@@ -154,7 +154,7 @@ std::string check_field(const Mutation& rule) {
   }
   const auto range = range_of(field);
   if (rule.kind == Mutation::Kind::add_to_field) return range ? "" : named + "is not an integer";
-  const auto wrong = "'" + rule.value + "' is no value for " + named + "(" + field->type_name() + ")";
+  auto wrong = "'" + rule.value + "' is no value for " + named + "(" + field->type_name() + ")";
   if (range) {
     const auto value = parse_integer(rule.value);
     return value && *value >= range->lowest && *value <= range->highest ? "" : wrong;
