@@ -104,8 +104,8 @@ std::string ServeServer::local_text() const {
 
 void ServeServer::accept(std::unique_ptr<net::TcpConnection> connection) {
   ++counts_.connections;
-  // A peer that is gone already fails here; its connection tells so by itself.
-  (void)connection->set_options({options_.nodelay, false});
+  // It fails only for a peer that is gone already.
+  if (!connection->set_options({options_.nodelay, false})) return;
   auto peer = std::make_unique<Peer>(*this, std::move(connection));
   auto* added = peer.get();
   peers_.emplace(added, std::move(peer));
