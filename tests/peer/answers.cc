@@ -54,6 +54,7 @@ rpc::CompactBlock compact_block(uint64_t height, Fields fields) {
   if (height >= kLargeBlocksBegin && height < kLargeBlocksEnd) {
     block.set_header(random_bytes(seed(kHeader, height), kLargeHeaderBytes));
   }
+  if (height == kHugeBlock) block.set_header(random_bytes(seed(kHeader, height), kHugeHeaderBytes));
   for (uint64_t i = 0; i < seed(kHeader, height) % 4; ++i) *block.add_vtx() = compact_tx(height, i, fields);
   auto* metadata = block.mutable_chainmetadata();
   metadata->set_saplingcommitmenttreesize(static_cast<uint32_t>(height * 2));

@@ -14,6 +14,9 @@ inline constexpr uint64_t kTipHeight = 1'000'000;
 inline constexpr uint64_t kLargeBlocksBegin = 500'000;
 inline constexpr uint64_t kLargeBlocksEnd = 510'000;
 inline constexpr std::size_t kLargeHeaderBytes = 64 * 1024;
+// The block of this height has a header of 64 MiB: one message, for which the client opens its windows wide.
+inline constexpr uint64_t kHugeBlock = 600'000;
+inline constexpr std::size_t kHugeHeaderBytes = 64 * 1024 * 1024;
 
 // Request metadata: the server compresses its answers with gzip.
 inline constexpr char kCompress[] = "x-peer-compress";

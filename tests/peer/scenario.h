@@ -84,7 +84,8 @@ struct Scenario {
   X(client_stream,  "the client sends 0, 1 and 500 messages, then gets one answer")            \
   X(bidi,           "messages both ways: in turn, and all at once")                            \
   X(many_messages,  "10,000 messages in one stream")                                           \
-  X(slow_reader,    "64 MiB in one stream to a client that reads slowly, windows wide open")   \
+  X(slow_reader,    "64 MiB in one stream to a client that reads slowly")                      \
+  X(huge_message,   "64 MiB in one message")                                                   \
   X(parallel,       "4 channels, 4 threads on each")                                           \
   X(cancel,         "the client leaves in the middle of a stream, or of its own")              \
   X(deadline,       "the deadline passes while the server is busy")                            \
