@@ -11,7 +11,7 @@ std::string_view name(Side side) {
 void Relay::handle(Event event, std::vector<Action>& actions) {
   if (finished_) return;
   actions_ = &actions;
-  std::visit([this](auto&& one) { on(std::move(one)); }, std::move(event));
+  std::visit([this]<class One>(One&& one) { on(std::forward<One>(one)); }, std::move(event));
   actions_ = nullptr;
 }
 
