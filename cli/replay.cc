@@ -183,6 +183,8 @@ class ReportFile {
 class ProgressLine {
  public:
   void show(const replay::Progress& progress) {
+    spdlog::debug("{} {}/{}: {}", progress.warmup ? "warm-up" : "round", progress.round, progress.rounds,
+                  progress.target);
     if (!on_) return;
     std::fprintf(stderr, "\r\033[K%s %llu/%llu  %s", progress.warmup ? "warm-up" : "round",
                  static_cast<unsigned long long>(progress.round), static_cast<unsigned long long>(progress.rounds),

@@ -35,6 +35,7 @@ struct ClientSession::Callbacks {
 
   static int on_frame_recv(nghttp2_session*, const nghttp2_frame* frame, void* user) {
     auto& session = self(user);
+    session.frames_seen_ = true;
     const int32_t stream = frame->hd.stream_id;
     const bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
@@ -75,7 +76,14 @@ struct ClientSession::Callbacks {
   }
 
   static int on_frame_send(nghttp2_session*, const nghttp2_frame* frame, void* user) {
-    if (frame->hd.type == NGHTTP2_HEADERS) self(user).handler_.on_request_sent(frame->hd.stream_id);
+    auto& session = self(user);
+    if (frame->hd.type == NGHTTP2_HEADERS) session.handler_.on_request_sent(frame->hd.stream_id);
+    // nghttp2 answers a connection error (RFC 9113, section 5.4.1) by itself.
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
+      session.broken_ = !session.frames_seen_
+                            ? "the server does not speak HTTP/2"
+                            : "the server broke HTTP/2 (" + http2::error_code_name(frame->goaway.error_code) + ")";
+    }
     return 0;
   }
 

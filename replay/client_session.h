@@ -51,8 +51,10 @@ class ClientSession {
   void reset(int32_t stream, uint32_t error_code);
   void goaway();
 
-  // Bytes from the server. Errors: protocol: the connection cannot go on; take_output() has the GOAWAY.
+  // Bytes from the server. Errors: protocol: the connection cannot go on.
   Result<void> receive(std::span<const uint8_t> bytes);
+  // Why the connection cannot go on, after take_output() gave the GOAWAY that says so to the server; or "".
+  [[nodiscard]] const std::string& broken() const { return broken_; }
   // What is to be sent now; "" when nothing.
   std::string take_output();
 
@@ -76,6 +78,8 @@ class ClientSession {
   std::map<int32_t, Body> bodies_;
   http2::HeaderList fields_;  // of the block that is arriving
   std::map<int32_t, bool> reset_by_server_;
+  bool frames_seen_ = false;
+  std::string broken_;
 };
 
 }  // namespace ztape::replay

@@ -119,6 +119,7 @@ void Wallet::pump() {
   while (const auto action = scheduler_.take_due(net::monotonic_now())) take(*action);
   flush();
   if (done_) return;
+  if (!client_->broken().empty()) return fail_the_rest(client_->broken());
   if (scheduler_.done()) return done();
   if (!going_away_.empty() && open_calls_ == 0) return fail_the_rest(going_away_);
   // Looks at calls that are over must not wake anybody.
