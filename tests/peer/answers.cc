@@ -89,13 +89,8 @@ rpc::TreeState tree_state(uint64_t height) {
   rpc::TreeState state;
   state.set_network("regtest");
   state.set_height(height);
-  // As people read it: reversed.
   const auto hash = block_hash(height);
-  for (auto byte = hash.rbegin(); byte != hash.rend(); ++byte) {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    *state.mutable_hash() += kDigits[(*byte >> 4) & 0xf];
-    *state.mutable_hash() += kDigits[*byte & 0xf];
-  }
+  state.set_hash(hex({hash.rbegin(), hash.rend()}));  // as people read it: reversed
   state.set_time(static_cast<uint32_t>(1'477'000'000 + height * 75));
   state.set_saplingtree(random_hex(seed(kTree, height), 300));
   state.set_orchardtree(random_hex(seed(kTree, height, 1), 400));

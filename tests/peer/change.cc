@@ -62,9 +62,10 @@ Change Change::parse(const std::string& text) {
   const auto* file = cash::z::wallet::sdk::rpc::CompactBlock::descriptor()->file();
   const auto* type = file->pool()->FindMessageTypeByName(file->package() + "." + change.type_);
   const FieldDescriptor* field = nullptr;
+  const std::string in_text = " in '" + text + "'";
   for (const auto& name : change.path_) {
     field = type == nullptr ? nullptr : type->FindFieldByName(name);
-    if (field == nullptr) throw std::invalid_argument("--change: no field '" + name + "' in '" + text + "'");
+    if (field == nullptr) throw std::invalid_argument("--change: no field " + name + in_text);
     type = field->message_type();
   }
   if (type != nullptr || field->is_repeated()) {
@@ -76,8 +77,8 @@ Change Change::parse(const std::string& text) {
 void Change::apply(Message& message) {
   if (message.GetDescriptor()->name() != type_ || ++seen_ != number_) return;
   Message* place = &message;
-  for (std::size_t i = 0; i < path_.size(); ++i) {
-    const auto* field = place->GetDescriptor()->FindFieldByName(path_[i]);
+  for (const auto& name : path_) {
+    const auto* field = place->GetDescriptor()->FindFieldByName(name);
     const auto* reflection = place->GetReflection();
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return change_value(*place, field);
     if (!field->is_repeated()) {

@@ -20,14 +20,18 @@ std::string random_bytes(uint64_t seed, std::size_t size) {
   return bytes;
 }
 
-std::string random_hex(uint64_t seed, std::size_t bytes) {
+std::string hex(const std::string& bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (const char byte : random_bytes(seed, bytes)) {
+  for (const char byte : bytes) {
     text += kDigits[(byte >> 4) & 0xf];
     text += kDigits[byte & 0xf];
   }
   return text;
+}
+
+std::string random_hex(uint64_t seed, std::size_t bytes) {
+  return hex(random_bytes(seed, bytes));
 }
 
 }  // namespace ztape::peer

@@ -30,7 +30,9 @@ inline constexpr int kMaxMetadataBytes = 256 * 1024;
 // Pseudo-random bytes that follow from the seed (splitmix64).
 uint64_t mixed(uint64_t seed);
 std::string random_bytes(uint64_t seed, std::size_t size);
-// Lower-case hex of so many random bytes.
+// Lower case.
+std::string hex(const std::string& bytes);
+// Hex of so many random bytes.
 std::string random_hex(uint64_t seed, std::size_t bytes);
 
 }  // namespace ztape::peer

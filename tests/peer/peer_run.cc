@@ -1,7 +1,6 @@
 #include "tests/peer/peer_run.h"
 
-#include <signal.h>
-
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -48,7 +47,7 @@ std::string end_of(const http2::Call& call) {
 
 }  // namespace
 
-PeerServer::PeerServer(std::vector<std::string> options)
+PeerServer::PeerServer(const std::vector<std::string>& options)
     : process_(with({ZTAPE_BINARY_DIR "/tests/peer/peer_server"}, options)), address_(listening_address(process_)) {}
 
 int PeerServer::stop() {

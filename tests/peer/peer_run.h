@@ -12,7 +12,7 @@ namespace ztape::test {
 
 class PeerServer {
  public:
-  explicit PeerServer(std::vector<std::string> options = {});
+  explicit PeerServer(const std::vector<std::string>& options = {});
   [[nodiscard]] const std::string& address() const { return address_; }
   // A clean end.
   int stop();

@@ -32,7 +32,7 @@ std::string address_text(uint32_t number) {
   return "tm" + random_hex(number, 16);
 }
 
-Wallet::Wallet(const std::string& address, Transcript& to, grpc::ChannelArguments arguments)
-    : channel(connect(address, std::move(arguments))), stub(rpc::CompactTxStreamer::NewStub(channel)), transcript(to) {}
+Wallet::Wallet(const std::string& address, Transcript& to, const grpc::ChannelArguments& arguments)
+    : channel(connect(address, arguments)), stub(rpc::CompactTxStreamer::NewStub(channel)), transcript(to) {}
 
 }  // namespace ztape::peer

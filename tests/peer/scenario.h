@@ -27,7 +27,7 @@ std::string address_text(uint32_t number);
 
 // One wallet on one channel.
 struct Wallet {
-  Wallet(const std::string& address, Transcript& to, grpc::ChannelArguments arguments = {});
+  Wallet(const std::string& address, Transcript& to, const grpc::ChannelArguments& arguments = {});
 
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<Lightwallet> stub;

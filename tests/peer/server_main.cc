@@ -1,7 +1,7 @@
 // peer_server: a light-wallet server by grpc++ whose answers follow from the requests alone.
 #include <pthread.h>
-#include <signal.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>

@@ -26,7 +26,7 @@ constexpr bool kSanitized = false;
 //   4 MiB   the recorder's queue, as given below;
 //   2 MiB   a relay queue each way: the high-water mark of 512 KiB and one more read of at most a slab of 256 KiB;
 //   4 MiB   the recorder's: the block it collects (512 KiB), its compressed form, zstd's state, the index;
-// and half as much again for what malloc keeps of all this. Measured: 3 to 6 MiB; a relay that never stops reading: 29
+// and half as much again for what malloc keeps of all this. Measured: 3 to 8 MiB; a relay that never stops reading: 29
 // on the slow path.
 constexpr uint64_t kBoundBytes = 16 * kMiB;
 const std::vector<std::string> kBoundedQueue{"--when-disk-is-slow", "hold", "--queue-bytes", "4M"};
