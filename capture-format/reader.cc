@@ -64,4 +64,13 @@ const std::string& CaptureReader::name() const {
   return impl_->blocks.name();
 }
 
+std::string_view kind(const Damage& damage) {
+  switch (damage.code) {
+    case ErrorCode::torn: return "torn";
+    case ErrorCode::over_limit: return "over_limit";
+    case ErrorCode::io: return "io";
+    default: return "corrupt";
+  }
+}
+
 }  // namespace ztape

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/capture.pb.h"
@@ -23,6 +24,9 @@ struct Damage {
   uint64_t block_count = 0;  // 0: only index or padding was hit, or (torn) nobody knows how many would follow
   std::string message;       // a sentence
 };
+
+// "torn", "corrupt", "over_limit" or "io".
+std::string_view kind(const Damage& damage);
 
 class CaptureReader {
  public:

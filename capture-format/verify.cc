@@ -206,12 +206,17 @@ class Verifier {
 
 }  // namespace
 
+// What could not be read is no fault of the file, as far as anybody knows.
+static bool is_incomplete(const Damage& damage) {
+  return damage.code == ErrorCode::torn || damage.code == ErrorCode::io;
+}
+
 bool VerifyReport::torn() const {
-  return std::ranges::any_of(damage, [](const Damage& d) { return d.code == ErrorCode::torn; });
+  return std::ranges::any_of(damage, is_incomplete);
 }
 
 bool VerifyReport::corrupt() const {
-  return !faults.empty() || std::ranges::any_of(damage, [](const Damage& d) { return d.code != ErrorCode::torn; });
+  return !faults.empty() || !std::ranges::all_of(damage, is_incomplete);
 }
 
 VerifyReport verify(CaptureReader& reader) {

@@ -30,7 +30,7 @@ struct VerifyReport {
   std::vector<Damage> damage;
   std::vector<ConnectionFault> faults;
 
-  [[nodiscard]] bool torn() const;
+  [[nodiscard]] bool torn() const;     // the file ends too early, or could not be read to its end
   [[nodiscard]] bool corrupt() const;  // damage that is not torn, or a fault
 };
 

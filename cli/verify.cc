@@ -9,15 +9,6 @@
 namespace ztape::cli {
 namespace {
 
-const char* word(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::torn: return "torn";
-    case ErrorCode::over_limit: return "over_limit";
-    case ErrorCode::io: return "io";
-    default: return "corrupt";
-  }
-}
-
 const char* verdict(const VerifyReport& report) {
   if (report.torn()) return report.corrupt() ? "torn and corrupt" : "torn";
   return report.corrupt() ? "corrupt" : "whole";
@@ -42,7 +33,7 @@ void print_text(const std::string& name, const VerifyReport& report) {
                 report.connections_with_gaps);
   }
   for (const auto& damage : report.damage) {
-    std::printf("  %s: offset %" PRIu64 ", %" PRIu64 " bytes: %s\n", word(damage.code), damage.offset, damage.bytes,
+    std::printf("  %s: offset %" PRIu64 ", %" PRIu64 " bytes: %s\n", kind(damage), damage.offset, damage.bytes,
                 damage.message.c_str());
   }
   for (const auto& fault : report.faults) {
@@ -66,7 +57,7 @@ void print_json(const std::string& name, const VerifyReport& report) {
                                      {"gap_bytes", report.gap_bytes}};
   auto& damages = document["damage"] = nlohmann::ordered_json::array();
   for (const auto& damage : report.damage) {
-    damages.push_back({{"kind", word(damage.code)},
+    damages.push_back({{"kind", kind(damage)},
                        {"offset", damage.offset},
                        {"bytes", damage.bytes},
                        {"first_block", damage.first_block},

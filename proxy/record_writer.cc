@@ -117,6 +117,7 @@ void RecordWriter::note(const Result<void>& result, std::size_t pending_before, 
 }
 
 void RecordWriter::give_up(const Error& error) {
+  if (error_) return;
   error_ = error;
   loss_.chunks += in_open_block_.chunks;
   loss_.bytes += in_open_block_.bytes;

@@ -56,13 +56,15 @@ class RecordWriter {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   [[nodiscard]] uint64_t bytes_written() const { return file_->bytes_written(); }
 
+  // Stops recording: `error` is told once, what follows is counted as lost.
+  void give_up(const Error& error);
+
  private:
   void write_chunk(const ChunkView& chunk);
   void write_other(const capture::Record& record);
   void append(const capture::Record& record);
   void append_anchor(MonotonicTime now);
   void note(const Result<void>& result, std::size_t pending_before, uint64_t chunk_bytes, bool is_chunk);
-  void give_up(const Error& error);
 
   std::unique_ptr<CaptureWriter> file_;
   MonotonicTime opened_;

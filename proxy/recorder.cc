@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -47,7 +48,7 @@ struct Recorder::Impl {
     while (queue.take(batch, writer->idle())) {
       writer->choose_level(queue.bytes_in_use());
       for (auto& record : batch) {
-        writer->write(record, net::monotonic_now());
+        write(record);
         const std::size_t cost = record.cost_bytes();
         record = QueuedRecord();  // lets the bytes go before the room is announced
         queue.release(cost);
@@ -57,6 +58,15 @@ struct Recorder::Impl {
       writer->flush_if_due(net::monotonic_now());
     }
     writer->finish(net::monotonic_now());
+  }
+
+  // Out of memory, or a fault of ours: the recording suffers, the traffic must not.
+  void write(const QueuedRecord& record) {
+    try {
+      writer->write(record, net::monotonic_now());
+    } catch (const std::exception& error) {
+      writer->give_up({ErrorCode::io, std::string("recording failed: ") + error.what(), options.path});
+    }
   }
 
   void close_gap(ConnectionId connection, Direction direction) {

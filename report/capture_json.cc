@@ -132,7 +132,7 @@ std::string capture_json(const http2::RecordedCapture& capture) {
   }
   page["damage"] = Json::array();
   for (const auto& damage : capture.damage) {
-    page["damage"].push_back({{"kind", damage.code == ErrorCode::torn ? "torn" : "corrupt"},
+    page["damage"].push_back({{"kind", kind(damage)},
                               {"offset", damage.offset},
                               {"bytes", damage.bytes},
                               {"first_block", damage.first_block},

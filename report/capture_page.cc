@@ -144,8 +144,8 @@ std::string not_recorded(const http2::RecordedCapture& capture) {
             std::to_string(gap.offset()) + ": " + escaped(gap.reason(), 200) + "\n";
   }
   for (const auto& damage : capture.damage) {
-    text += std::string(damage.code == ErrorCode::torn ? "Torn" : "Corrupt") + " at offset " +
-            std::to_string(damage.offset) + ": " + damage.message + "\n";
+    text += "Damaged (" + std::string(kind(damage)) + ") at offset " + std::to_string(damage.offset) + ": " +
+            damage.message + "\n";
   }
   return text;
 }
