@@ -33,8 +33,8 @@ void print_text(const std::string& name, const VerifyReport& report) {
                 report.connections_with_gaps);
   }
   for (const auto& damage : report.damage) {
-    std::printf("  %s: offset %" PRIu64 ", %" PRIu64 " bytes: %s\n", kind(damage), damage.offset, damage.bytes,
-                damage.message.c_str());
+    std::printf("  %s: offset %" PRIu64 ", %" PRIu64 " bytes: %s\n", std::string(kind(damage)).c_str(), damage.offset,
+                damage.bytes, damage.message.c_str());
   }
   for (const auto& fault : report.faults) {
     std::printf("  fault: connection %" PRIu64 ": %s\n", fault.connection, fault.message.c_str());
