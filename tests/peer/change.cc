@@ -65,7 +65,7 @@ Change Change::parse(const std::string& text) {
   const std::string in_text = " in '" + text + "'";
   for (const auto& name : change.path_) {
     field = type == nullptr ? nullptr : type->FindFieldByName(name);
-    if (field == nullptr) throw std::invalid_argument("--change: no field " + name + in_text);
+    if (field == nullptr) throw std::invalid_argument(std::string("--change: no field ").append(name).append(in_text));
     type = field->message_type();
   }
   if (type != nullptr || field->is_repeated()) {
