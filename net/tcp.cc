@@ -149,7 +149,7 @@ void TcpConnection::Impl::write(std::span<const Slice> pieces) {
     self->on_written(status);
   };
   if (uv_write(&queued->request, stream(), buffers.data(), static_cast<unsigned>(buffers.size()), on_done) == 0) {
-    (void)queued.release();
+    [[maybe_unused]] const auto* kept_until_done = queued.release();
   }
 }
 

@@ -37,16 +37,17 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
 }
 
 void ProxyServer::record_to(Recorder& recorder) {
-  surroundings_.reset(new RelayedConnection::Surroundings{.loop = loop_,
-                                                          .recorder = recorder,
-                                                          .options = options_,
-                                                          .on_problem =
-                                                              [this](const std::string& line) {
-                                                                ++counts_.upstream_failures;
-                                                                on_problem_(line);
-                                                              },
-                                                          .on_recorded = [this] { hold_if_full(); },
-                                                          .on_finished = [this](ConnectionId id) { finished(id); }});
+  const auto on_upstream_failure = [this](const std::string& line) {
+    ++counts_.upstream_failures;
+    on_problem_(line);
+  };
+  surroundings_ = std::make_unique<RelayedConnection::Surroundings>(
+      RelayedConnection::Surroundings{.loop = loop_,
+                                      .recorder = recorder,
+                                      .options = options_,
+                                      .on_problem = on_upstream_failure,
+                                      .on_recorded = [this] { hold_if_full(); },
+                                      .on_finished = [this](ConnectionId id) { finished(id); }});
   room_wakeup_ = std::make_unique<net::Wakeup>(loop_, [this] { on_room(); });
   recorder.set_on_room([wakeup = room_wakeup_.get()] { wakeup->wake(); });
 }

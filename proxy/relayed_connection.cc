@@ -32,7 +32,8 @@ RelayedConnection::RelayedConnection(const Surroundings& surroundings, Connectio
   const auto& options = surroundings_.options;
   socket(Side::downstream) = std::move(downstream);
   socket(Side::downstream)->set_handler(&handlers_[index(Side::downstream)]);
-  (void)socket(Side::downstream)->set_options(options.downstream_options);  // a peer that is gone tells so itself
+  // A peer that is gone already tells so itself.
+  [[maybe_unused]] const auto set = socket(Side::downstream)->set_options(options.downstream_options);
   connector_ = std::make_unique<net::Connector>(surroundings_.loop, options.upstream_addresses,
                                                 options.upstream_options, options.connect_timeout_ns,
                                                 [this](auto result) { on_connected(std::move(result)); });
@@ -43,9 +44,9 @@ RelayedConnection::~RelayedConnection() = default;
 void RelayedConnection::handle(Event event) {
   relay_.handle(std::move(event), actions_);
   // A Send may append the relay's answer to what it queued.
-  for (std::size_t i = 0; i < actions_.size(); ++i) {
+  for (std::size_t i = 0; i < actions_.size(); ++i) {  // NOLINT(modernize-loop-convert): the vector grows meanwhile
     Action next = std::move(actions_[i]);
-    std::visit([this](auto&& action) { execute(std::move(action)); }, std::move(next));
+    std::visit([this](auto& action) { execute(std::move(action)); }, next);
   }
   actions_.clear();
   // These may come back into handle(), or destroy this object: they stand last.
