@@ -10,7 +10,7 @@ namespace {
 
 std::string three_digits(double value) {
   std::array<char, 32> text{};
-  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  const int decimals = value < .0995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
   return text.data();
 }

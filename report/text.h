@@ -8,7 +8,7 @@
 
 namespace ztape::report {
 
-// "0.14 ms", "44.0 ms", "4.02 s"; three digits where they mean something.
+// "0.014 ms", "0.14 ms", "44.0 ms", "4.02 s".
 std::string duration(int64_t ns);
 // Milliseconds for a column whose head says "ms": "0.14", "44.0", "1204".
 std::string milliseconds(int64_t ns);

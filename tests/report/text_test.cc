@@ -5,7 +5,8 @@
 namespace ztape::report {
 namespace {
 
-TEST(Text, DurationsKeepThreeDigits) {
+TEST(Text, DurationsKeepWhatMeansSomething) {
+  EXPECT_EQ(duration(14'000), "0.014 ms");
   EXPECT_EQ(duration(140'000), "0.14 ms");
   EXPECT_EQ(duration(44'030'000), "44.0 ms");
   EXPECT_EQ(duration(999'400'000), "999 ms");
