@@ -88,12 +88,14 @@ Result<void> read_targets(const cxxopts::ParseResult& parsed, ReplayArguments& a
 }
 
 Result<void> read_load(const cxxopts::ParseResult& parsed, replay::ReplayOptions& options) {
-  constexpr uint64_t kMost = 100'000;
+  constexpr uint64_t kMostClients = 100'000;
   options.clients = parsed["clients"].as<uint64_t>();
-  if (options.clients == 0 || options.clients > kMost) return usage("1 to 100000 are possible", "--clients");
+  if (options.clients == 0 || options.clients > kMostClients) return usage("1 to 100000 are possible", "--clients");
+  constexpr uint64_t kMostRounds = 10'000'000;
   options.rounds = parsed["rounds"].as<uint64_t>();
-  if (options.rounds == 0) return usage("at least 1 round is needed", "--rounds");
+  if (options.rounds == 0 || options.rounds > kMostRounds) return usage("1 to 10000000 are possible", "--rounds");
   options.warmup = parsed["warmup"].as<uint64_t>();
+  if (options.warmup > kMostRounds) return usage("at most 10000000 are possible", "--warmup");
   auto& pacing = options.wallet.pacing;
   const auto pace = parsed["pace"].as<std::string>();
   if (pace == "none") {

@@ -151,8 +151,10 @@ class Differ {
       right_values.resize(count);
       for (std::size_t i = 0; i < count; ++i) {
         if (left_values[i] == right_values[i]) continue;
-        const std::string element = count > 1 ? "[" + std::to_string(i) + "]" : "";
-        add(prefix + "#" + std::to_string(number) + element, left_values[i], right_values[i]);
+        std::string path = prefix;
+        path += "#" + std::to_string(number);
+        if (count > 1) path += "[" + std::to_string(i) + "]";
+        add(std::move(path), left_values[i], right_values[i]);
       }
     }
   }

@@ -1,7 +1,6 @@
 #include "replay/client_session.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ztape::replay {
 namespace {
@@ -94,7 +93,7 @@ struct ClientSession::Callbacks {
     if (found == session.bodies_.end()) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     Body& body = found->second;
     const std::size_t count = std::min(room_size, body.bytes.size() - body.taken);
-    std::memcpy(room, body.bytes.data() + body.taken, count);
+    std::copy_n(body.bytes.data() + body.taken, count, room);
     body.taken += count;
     if (body.taken == body.bytes.size()) {
       body.bytes.clear();
@@ -131,6 +130,7 @@ Result<std::unique_ptr<ClientSession>> ClientSession::create(const std::vector<h
   client->session_.reset(session);
 
   std::vector<nghttp2_settings_entry> entries;
+  entries.reserve(settings.size());
   for (const auto& setting : settings) entries.push_back({setting.id, setting.value});
   if (const int code = nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, entries.data(), entries.size())) {
     return protocol_error("the recorded SETTINGS cannot be sent", code);

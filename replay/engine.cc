@@ -210,8 +210,8 @@ ReplayReport Engine::report() {
   for (const auto& session : plan_.sessions) {
     for (const auto& call : session.calls) transactions += call.sends_transaction && !call.skipped() ? 1 : 0;
   }
-  for (std::size_t i = 0; i < chain_refusal_.size(); ++i) {
-    if (!chain_refusal_[i].empty()) collector_.add_skipped("SendTransaction", chain_refusal_[i], transactions);
+  for (const auto& refusal : chain_refusal_) {
+    if (!refusal.empty()) collector_.add_skipped("SendTransaction", refusal, transactions);
   }
   const bool sent = std::ranges::any_of(transactions_sent_, [](const auto& of_target) { return !of_target.empty(); });
   const bool again = options_.warmup > 0 || options_.rounds > 1 || options_.clients > plan_.sessions.size();

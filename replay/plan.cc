@@ -103,7 +103,7 @@ class SessionMaker {
     }
     if (planned.grpc_timeout_ns && call.ended_by == EndedBy::client_reset &&
         std::abs(call.end_ns - call.start_ns - *planned.grpc_timeout_ns) <= kDeadlineSlackNs) {
-      planned.deadline_ns = *planned.grpc_timeout_ns;
+      planned.deadline_ns = planned.grpc_timeout_ns;
     }
     session_.calls.push_back(std::move(planned));
     if (!session_.calls.back().long_lived) add_events(index, call);
@@ -205,8 +205,9 @@ std::optional<int64_t> parse_grpc_timeout(std::string_view text) {
     default: return std::nullopt;
   }
   int64_t count = 0;
-  const auto* last = text.data() + text.size() - 1;
-  const auto [end, error] = std::from_chars(text.data(), last, count);
+  const std::string digits(text.substr(0, text.size() - 1));
+  const auto* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, count);
   if (error != std::errc() || end != last || count < 0) return std::nullopt;
   // 99999999H does not fit into 64 bits of nanoseconds.
   constexpr int64_t kForEver = INT64_MAX;

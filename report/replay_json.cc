@@ -94,8 +94,11 @@ ordered_json side(const std::optional<int>& value) {
   return or_null(value);
 }
 
-template <typename T>
-const T& side(const T& value) {
+ordered_json side(const std::string& value) {
+  return value;
+}
+
+ordered_json side(uint64_t value) {
   return value;
 }
 

@@ -120,6 +120,7 @@ std::string place(const replay::DifferenceExample& example) {
 }
 
 std::string differences(const ReplayReport& report) {
+  if (report.coverage.calls_replayed == 0) return "";
   if (report.differences.empty()) return "\nNo answer differs.\n";
   std::string text;
   std::string head;
