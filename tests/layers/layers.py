@@ -5,6 +5,7 @@ Usage: layers.py ROOT [FILE...]      without files: every one of ours
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -83,11 +84,17 @@ def breaches(path, text):
 
 
 def files_below(root):
-    """Every tracked file of ours; where the tree is no git checkout (a source archive), every one in the folders we know."""
-    listed = subprocess.run(
-        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True, text=True, check=False,
-    ) if (root / ".git").exists() else None
+    """Every tracked file of ours; without git or a checkout (a source archive), every one in the
+    folders we know."""
+    git = shutil.which("git")
+    listed = None
+    if git and (root / ".git").exists():
+        listed = subprocess.run(
+            [git, "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if listed and listed.returncode == 0:
         for name in sorted(filter(None, listed.stdout.split("\0"))):
             path = root / name
