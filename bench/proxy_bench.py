@@ -122,15 +122,19 @@ class Contest:
         harness.wait_for_listener(port, process)
         return port, process, None
 
-    def ztape(self, capture):
+    def ztape(self, capture, *more):
         process = Process([self.options.ztape, "proxy", "--listen", "127.0.0.1:0", "--upstream",
-                           f"http://127.0.0.1:{self.server_port}", "-w", str(capture), "--force", *self.options.ztape_option],
+                           f"http://127.0.0.1:{self.server_port}", "-w", str(capture), "--force", *self.options.ztape_option,
+                           *more],
                           self.middle_cpus)
         port = int(re.match(r"listening on [^ ]*:(\d+),", process.first_line()).group(1))
         return port, process, capture
 
     def ztape_file(self, _workload):
         return self.ztape(self.folder / "bench.ztape")
+
+    def ztape_file_hold(self, _workload):
+        return self.ztape(self.folder / "bench.ztape", "--when-disk-is-slow", "hold")
 
     def ztape_tmpfs(self, _workload):
         return self.ztape(TMPFS / f"ztape-bench-{os.getpid()}.ztape")
@@ -256,9 +260,9 @@ def main():
     def of(count):
         return max(1, int(count * options.scale))
 
-    workloads = [Workload("one stream", "GetBlock", of(15_000), SMALL_BYTES + 5, log=True),
-                 Workload("many streams", "GetBlock", of(80_000), SMALL_BYTES + 5, connections=8, streams=16),
-                 Workload("bulk", "GetBlockRange", of(12), BULK_BYTES)]
+    workloads = [Workload("one stream", "GetBlock", of(50_000), SMALL_BYTES + 5, log=True),
+                 Workload("many streams", "GetBlock", of(300_000), SMALL_BYTES + 5, connections=8, streams=16),
+                 Workload("bulk", "GetBlockRange", of(32), BULK_BYTES)]
     workloads = [w for w in workloads if not options.workload or w.name in options.workload]
 
     harness.print_environment([[options.ztape, "--version"], ["haproxy", "-v"], ["h2load", "--version"], ["nghttpd", "--version"]])
@@ -269,6 +273,7 @@ def main():
         contestants = {"direct": contest.direct, "haproxy": contest.haproxy}
         if not options.without_ztape:
             contestants["ztape, file"] = contest.ztape_file
+            contestants["ztape, file, hold"] = contest.ztape_file_hold
             if TMPFS.is_dir():
                 contestants["ztape, tmpfs"] = contest.ztape_tmpfs
         results = {w.name: {name: [] for name in contestants} for w in workloads}
