@@ -30,6 +30,18 @@ bool read_length(std::span<const uint8_t>& bytes, uint32_t& length) {
   return false;
 }
 
+// What is neither of the two directions would be an index out of bounds to whoever reads on.
+bool has_known_direction(const capture::Record& record) {
+  using capture::Record;
+  switch (record.kind_case()) {
+    case Record::kChunk: return capture::Direction_IsValid(record.chunk().direction());
+    case Record::kFrame: return capture::Direction_IsValid(record.frame().direction());
+    case Record::kHeaders: return capture::Direction_IsValid(record.headers().direction());
+    case Record::kGap: return capture::Direction_IsValid(record.gap().direction());
+    default: return true;
+  }
+}
+
 }  // namespace
 
 void TimeSpan::add(int64_t time_ns) {
@@ -74,7 +86,7 @@ bool RecordBlock::parse(std::span<const uint8_t> bytes, uint64_t count) {
     uint32_t length = 0;
     if (records_.size() == count || !read_length(bytes, length) || length == 0 || length > bytes.size()) break;
     auto* record = google::protobuf::Arena::CreateMessage<capture::Record>(&arena_);
-    if (!record->ParseFromArray(bytes.data(), static_cast<int>(length))) break;
+    if (!record->ParseFromArray(bytes.data(), static_cast<int>(length)) || !has_known_direction(*record)) break;
     records_.push_back(record);
     bytes = bytes.subspan(length);
   }

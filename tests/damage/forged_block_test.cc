@@ -74,6 +74,20 @@ TEST_F(ForgedBlock, OfABlockThatDoesNotParseToItsEndNoRecordIsGiven) {
   }
 }
 
+TEST_F(ForgedBlock, ADirectionThatIsNoneIsCorrupt) {
+  capture::Record records[4];
+  const auto neither = static_cast<capture::Direction>(7);
+  records[0].mutable_chunk()->set_direction(neither);
+  records[1].mutable_frame()->set_direction(neither);
+  records[2].mutable_headers()->set_direction(neither);
+  records[3].mutable_gap()->set_direction(neither);
+  for (const auto& record : records) {
+    const auto bytes = record.SerializeAsString();
+    const auto content = std::string(1, static_cast<char>(bytes.size())) + bytes;
+    expect_lost(with(zstd_frame(content), content.size(), 1), ErrorCode::corrupt);
+  }
+}
+
 TEST_F(ForgedBlock, ARecordOfAKindToComeIsPassedOn) {
   const std::string content("\x05\xa2\x06\x02hi", 6);  // field 100, two bytes
   const auto bytes = with(zstd_frame(content), content.size(), 1);
