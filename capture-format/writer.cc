@@ -4,6 +4,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -130,7 +131,7 @@ Result<void> CaptureWriter::Impl::open(const std::string& path) {
     return {};
   }
   name = path;
-  const int how = O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? O_TRUNC : O_EXCL);
+  const int how = O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? 0 : O_EXCL);
   fd = ::open(path.c_str(), how, S_IRUSR | S_IWUSR);
   if (fd < 0 && errno == EEXIST) {
     return std::unexpected(Error{.code = ErrorCode::usage, .message = "the file exists already", .subject = name});
@@ -142,8 +143,17 @@ Result<void> CaptureWriter::Impl::open(const std::string& path) {
   owned = true;
   struct stat status{};
   regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-  // A file that was there before keeps the mode it had, and a capture is not for others' eyes.
-  if (options.overwrite && regular) fchmod(fd, S_IRUSR | S_IWUSR);
+  // Two writers would spoil each other's capture. A file system without locks is taken as it is.
+  if (regular && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(std::exchange(fd, -1));
+    return std::unexpected(
+        Error{.code = ErrorCode::usage, .message = "another program is writing it", .subject = name});
+  }
+  if (options.overwrite && regular) {
+    // A file that was there before keeps the mode it had, and a capture is not for others' eyes.
+    fchmod(fd, S_IRUSR | S_IWUSR);
+    if (ftruncate(fd, 0) != 0) return fail(std::string("cannot be emptied: ") + std::strerror(errno));
+  }
   return {};
 }
 
@@ -388,6 +398,12 @@ Result<void> CaptureWriter::finish() {
   if (auto done = w.write_all({reinterpret_cast<const uint8_t*>(end.data()), end.size()}); !done) return done;
   w.finished = true;
   if (!w.owned) return {};
+  if (struct stat status{}; w.regular && fstat(w.fd, &status) == 0 && status.st_nlink == 0) {
+    w.error = Error{.code = ErrorCode::io,
+                    .message = "was deleted while it was being written: nothing of it is left",
+                    .subject = w.name};
+    return std::unexpected(*w.error);
+  }
   const int result = close(std::exchange(w.fd, -1));
   if (result != 0 && errno != EINTR) return w.fail(std::string("cannot be closed: ") + std::strerror(errno));
   return {};
