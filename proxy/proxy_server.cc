@@ -1,5 +1,7 @@
 #include "proxy/proxy_server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,15 +9,34 @@
 namespace ztape::proxy {
 namespace {
 
+// A relayed connection takes two, and libuv drops, without a word, what accept(2) has no descriptor for.
+constexpr int kSpareDescriptors = 4;
+
 void add(ProxyCounts& counts, const Relay& relay) {
   for (const auto direction : kDirections) counts.bytes[ztape::index(direction)] += relay.bytes(direction);
   counts.pauses += relay.pauses(Side::downstream) + relay.pauses(Side::upstream);
 }
 
+// Whether a connection to `upstream` would come in at the listener at `listening`, and so on without end.
+bool leads_back(const std::string& upstream, const std::string& listening) {
+  if (upstream == listening) return true;
+  const auto port = [](const std::string& text) { return text.substr(text.rfind(':')); };
+  const auto everywhere = [](const std::string& text) {
+    return text.starts_with("[::]:") || text.starts_with("0.0.0.0:");
+  };
+  const bool to_this_machine = upstream.starts_with("127.") || upstream.starts_with("[::1]:") || everywhere(upstream);
+  return to_this_machine && port(upstream) == port(listening) && (everywhere(listening) || everywhere(upstream));
+}
+
 }  // namespace
 
 ProxyServer::ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem)
-    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {}
+    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= INT_MAX) {
+    descriptor_limit_ = static_cast<int>(limit.rlim_cur);
+  }
+}
 
 ProxyServer::~ProxyServer() = default;
 
@@ -29,6 +50,12 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
     if (listener) {
       server->listener_ = std::move(*listener);
       server->local_text_ = server->listener_->local_text();
+      for (const auto& upstream : server->options_.upstream_addresses) {
+        if (!leads_back(upstream.text(), server->local_text_)) continue;
+        return std::unexpected(Error{.code = ErrorCode::address,
+                                     .message = "is where this proxy itself listens; the indexer needs another address",
+                                     .subject = "--upstream " + upstream.text()});
+      }
       return server;
     }
     error = std::move(listener.error());
@@ -64,6 +91,11 @@ void ProxyServer::accept(std::unique_ptr<net::TcpConnection> downstream) {
     }
     downstream->reset();
     return;
+  }
+  if (!descriptors_short_ && downstream->fd() + kSpareDescriptors >= descriptor_limit_) {
+    descriptors_short_ = true;
+    on_problem_("nearly out of file descriptors (ulimit -n is " + std::to_string(descriptor_limit_) +
+                "): connections above that are dropped, and not recorded");
   }
   ++counts_.connections;
   const ConnectionId id = ++last_id_;

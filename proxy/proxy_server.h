@@ -1,6 +1,7 @@
 // The proxy: a listener, the connections it took, one recorder for all. Lives on the loop's thread.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,6 +58,8 @@ class ProxyServer {
   std::function<void(const std::string&)> on_problem_;
   std::unique_ptr<net::TcpListener> listener_;
   std::string local_text_;
+  int descriptor_limit_ = INT_MAX;
+  bool descriptors_short_ = false;
   std::unique_ptr<RelayedConnection::Surroundings> surroundings_;
   std::unique_ptr<net::Wakeup> room_wakeup_;
   std::unordered_map<ConnectionId, std::unique_ptr<RelayedConnection>> connections_;
