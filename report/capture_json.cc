@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // What is not UTF-8 is replaced: JSON has no other way.
 std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 template <typename T>
@@ -139,7 +139,7 @@ std::string capture_json(const http2::RecordedCapture& capture) {
                               {"blocks", damage.block_count},
                               {"message", damage.message}});
   }
-  return page.dump(2, ' ', false, Json::error_handler_t::replace);
+  return page.dump(2, ' ', true, Json::error_handler_t::replace);
 }
 
 }  // namespace ztape::report

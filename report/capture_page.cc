@@ -59,8 +59,8 @@ std::string connections_table(const http2::RecordedCapture& capture) {
     const int64_t last_ns = connection.close_ns >= 0   ? connection.close_ns
                             : connection.reads.empty() ? connection.open_ns
                                                        : connection.reads.back().time_ns;
-    table.row({std::to_string(connection.id), or_dash(connection.open.downstream_peer()),
-               or_dash(connection.open.upstream_peer()), clock_of(capture, connection.open_ns),
+    table.row({std::to_string(connection.id), or_dash(escaped(connection.open.downstream_peer(), 60)),
+               or_dash(escaped(connection.open.upstream_peer(), 60)), clock_of(capture, connection.open_ns),
                duration(last_ns - connection.open_ns), count(connection.calls.size()), byte_count(connection.bytes[0]),
                byte_count(connection.bytes[1]), how_it_ended(connection)});
   }
@@ -181,9 +181,12 @@ std::string outcome(const http2::Call& call) {
 std::string capture_page(const http2::RecordedCapture& capture) {
   std::size_t calls = 0;
   for (const auto& connection : capture.connections) calls += connection.calls.size();
-  std::string page = capture.file + ": recorded " + http2::absolute_time(capture.start, 0).substr(0, 19) +
-                     "Z by ztape " + capture.start.tool_version() + " (" + escaped(capture.start.source(), 60) + "), " +
-                     counted(capture.connections.size(), "connection") + ", " + counted(calls, "call") + "\n\n";
+  const bool start_known = capture.start.format_version() != 0;  // block 0 may be damaged
+  std::string page = capture.file + ": ";
+  page += start_known ? "recorded " + http2::absolute_time(capture.start, 0).substr(0, 19) + "Z by ztape " +
+                            escaped(capture.start.tool_version(), 40) + " (" + escaped(capture.start.source(), 60) + ")"
+                      : std::string("its start cannot be read");
+  page += ", " + counted(capture.connections.size(), "connection") + ", " + counted(calls, "call") + "\n\n";
   if (!capture.connections.empty()) page += connections_table(capture) + "\n";
   if (const auto methods = methods_table(capture); !methods.empty()) page += methods + "\n";
   page += silence_line(capture);
