@@ -26,6 +26,7 @@ class Child {
   // Reads stdout to its end and waits: the exit status, or 128 + the signal that ended it.
   int wait();
 
+  [[nodiscard]] pid_t pid() const { return pid_; }                     // -1 once it was waited for
   [[nodiscard]] const std::string& output() const { return output_; }  // read so far
   [[nodiscard]] const std::string& command_line() const { return command_line_; }
 

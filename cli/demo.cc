@@ -25,7 +25,10 @@ namespace fs = std::filesystem;
 class Workplace {
  public:
   Workplace() {
-    std::string pattern = (fs::temp_directory_path() / "ztape-demo-XXXXXX").string();
+    std::error_code none;
+    parent_ = fs::temp_directory_path(none).string();
+    if (parent_.empty()) parent_ = "TMPDIR";  // it names no folder
+    std::string pattern = parent_ + "/ztape-demo-XXXXXX";
     if (::mkdtemp(pattern.data())) path_ = pattern;
   }
   ~Workplace() {
@@ -36,13 +39,22 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   [[nodiscard]] bool made() const { return !path_.empty(); }
+  [[nodiscard]] const std::string& parent() const { return parent_; }
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
+  std::string parent_;
   std::string path_;
 };
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t interrupted = 0;  // how often
+volatile sig_atomic_t running = 0;      // the process that is waited for
+
+// A terminal sends Ctrl-C to the children too; who stops us with kill(1) sends it to us alone.
+void on_stop(int) {
+  interrupted = interrupted + 1;
+  if (running > 0) ::kill(running, interrupted > 1 ? SIGKILL : SIGINT);
+}
 
 Error demo_error(std::string message) {
   return {ErrorCode::torn, std::move(message), ""};
@@ -77,7 +89,10 @@ Result<Listening> start_listening(const std::vector<std::string>& arguments) {
 Result<void> run_to_end(const std::vector<std::string>& arguments) {
   auto child = Child::start(arguments);
   if (!child) return std::unexpected(child.error());
+  running = child->pid();
+  if (interrupted) ::kill(child->pid(), SIGINT);  // it came before `running` was set
   const int status = child->wait();
+  running = 0;
   if (interrupted) return std::unexpected(demo_error("interrupted"));
   if (status != kDone && status != kDifferent) {
     return std::unexpected(demo_error("'" + child->command_line() + "' ended with status " + std::to_string(status)));
@@ -165,17 +180,21 @@ int run_demo(int argc, char** argv) {
       "ztape demo",
       "Zaino and Ztreamer, one wallet: records, replays and compares on this machine, with nothing to set up.");
   options.add_options()("rounds", "how often each indexer gets the wallet's session",
-                        cxxopts::value<std::string>()->default_value("3"), "N");
+                        cxxopts::value<uint64_t>()->default_value("3"), "N");
   const auto parsed = parse(options, argc, argv, "ztape demo");
   if (!parsed) return parsed.error();
-  // The children get the terminal's Ctrl-C too and end; then we do.
+  const auto rounds = (*parsed)["rounds"].as<uint64_t>();
+  constexpr uint64_t kMostRounds = 1000;
+  if (rounds == 0 || rounds > kMostRounds) {
+    return fail("demo", {ErrorCode::usage, "1 to " + std::to_string(kMostRounds) + " are possible", "--rounds"});
+  }
   struct sigaction action{};
-  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_handler = on_stop;
   ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
   const Workplace workplace;
-  if (!workplace.made())
-    return fail("demo", {ErrorCode::io, "no temporary folder can be made", fs::temp_directory_path()});
-  const auto results = run_demo(workplace, (*parsed)["rounds"].as<std::string>());
+  if (!workplace.made()) return fail("demo", {ErrorCode::io, "no temporary folder can be made", workplace.parent()});
+  const auto results = run_demo(workplace, std::to_string(rounds));
   if (!results) return fail("demo", results.error());
   const auto page = report::demo_page(*results);
   if (!page) return fail("demo", page.error());
