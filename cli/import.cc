@@ -111,9 +111,17 @@ int run_import(int argc, char** argv) {
   if (!parsed->count("write")) return fail("import", {ErrorCode::usage, "where to? -w FILE names the capture", ""});
   const auto connections = load_raw((*parsed)["dir"].as<std::string>());
   if (!connections) return fail("import", connections.error());
-  constexpr int64_t kSecond = 1'000'000'000;
-  const int64_t recorded_unix_ns =
-      parsed->count("recorded-at") ? (*parsed)["recorded-at"].as<int64_t>() * kSecond : net::wall_now().unix_ns;
+  int64_t recorded_unix_ns = net::wall_now().unix_ns;
+  if (parsed->count("recorded-at")) {
+    constexpr int64_t kSecond = 1'000'000'000;
+    constexpr int64_t kMostSeconds = 9'000'000'000;  // the year 2255: nanoseconds in an int64_t end soon after
+    const auto seconds = (*parsed)["recorded-at"].as<int64_t>();
+    if (seconds < 0 || seconds > kMostSeconds) {
+      return fail("import",
+                  {ErrorCode::usage, "0 to " + std::to_string(kMostSeconds) + " are possible", "--recorded-at"});
+    }
+    recorded_unix_ns = seconds * kSecond;
+  }
   const auto file = (*parsed)["write"].as<std::string>();
   if (auto imported = import_all(*connections, file, parsed->count("force") > 0, recorded_unix_ns); !imported) {
     return fail("import", imported.error());

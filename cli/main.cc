@@ -1,11 +1,15 @@
 // ztape: dispatches to a subcommand; each has a file of its own.
+#include <fcntl.h>
 #include <google/protobuf/stubs/common.h>
 #include <nghttp2/nghttp2.h>
+#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 #include <uv.h>
 #include <zstd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -51,6 +55,25 @@ void print_version() {
               google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION).c_str(), ZSTD_versionString());
 }
 
+// Where a standard stream is closed, the next file opened would take its place, and get what is printed.
+void fill_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", O_RDONLY) != fd) return;  // for reading only: a write still fails
+  }
+}
+
+// A result that could not be written is none. A reader who has left, as head does, has what was wanted.
+int with_stdout_written(const std::string& command, int status) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int number = errno;
+  if (flushed && std::ferror(stdout) == 0) return status;
+  pollfd reader{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR)) return status;
+  return fail(command, {ErrorCode::io, "cannot be written" + (flushed ? "" : std::string(": ") + std::strerror(number)),
+                        "stdout"});
+}
+
 }  // namespace
 
 std::span<const Command> commands() {
@@ -58,6 +81,7 @@ std::span<const Command> commands() {
 }
 
 int main(int argc, char** argv) {
+  fill_standard_streams();
   auto logger = spdlog::stderr_color_mt("ztape");
   logger->set_pattern("%^%l%$: %v");
   spdlog::set_default_logger(std::move(logger));
@@ -75,7 +99,7 @@ int main(int argc, char** argv) {
     return kDone;
   }
   for (const auto& command : commands()) {
-    if (word == command.name) return command.run(argc - 1, argv + 1);
+    if (word == command.name) return with_stdout_written(word, command.run(argc - 1, argv + 1));
   }
   std::fprintf(stderr, "ztape: no command '%s' (see ztape --help)\n", word.c_str());
   return kUsage;

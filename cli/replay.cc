@@ -50,7 +50,8 @@ Result<replay::Target> read_target(const std::string& text, bool allow_remote) {
   if (!is_name(target.name)) return usage("a name has letters, digits, '.', '-' and '_'", "--target " + text);
   if (target.name == replay::kRecording) return usage("'recording' is no target's name", "--target " + text);
   const auto url = net::parse_url(text.substr(equals + 1));
-  if (!url) return std::unexpected(url.error());
+  if (!url) return usage(url.error().line(), "--target " + text);
+  if (url->port == 0) return usage("port 0 cannot be connected to", "--target " + text);
   if (url->tls) return usage("TLS is not there yet: only http:// targets", "--target " + text);
   target.url = *url;
   const auto addresses = net::resolve(*url);
@@ -109,7 +110,7 @@ Result<void> read_load(const cxxopts::ParseResult& parsed, replay::ReplayOptions
   if (!(pacing.speed > 0 && pacing.speed <= 1e9)) return usage("a number over 0 is needed", "--speed");
   const auto read_timeout = [&](const char* option, int64_t& ns) -> Result<void> {
     const auto duration = parse_duration(parsed[option].as<std::string>());
-    if (!duration) return std::unexpected(duration.error());
+    if (!duration) return usage(duration.error().line(), std::string("--") + option);
     if (*duration <= 0) return usage("a duration over 0 is needed", std::string("--") + option);
     ns = *duration;
     return {};
@@ -161,14 +162,17 @@ class ReportFile {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrite ? 0 : O_EXCL), 0600);
     if (fd < 0 && errno == EEXIST) return usage("the file exists; --force overwrites it", path);
     if (fd < 0) return std::unexpected(Error{ErrorCode::io, std::strerror(errno), path});
-    if (fchmod(fd, 0600) != 0) spdlog::warn("{}: its mode cannot be set to 0600: {}", path, std::strerror(errno));
+    struct stat status{};
+    regular_ = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);  // a device or a pipe keeps its mode
+    if (regular_ && fchmod(fd, 0600) != 0)
+      spdlog::warn("{}: its mode cannot be set to 0600: {}", path, std::strerror(errno));
     file_ = fdopen(fd, "w");
     return {};
   }
 
   Result<void> write(const std::string& text) {
-    const bool written =
-        ftruncate(fileno(file_), 0) == 0 && std::fwrite(text.data(), 1, text.size(), file_) == text.size();
+    const bool written = (!regular_ || ftruncate(fileno(file_), 0) == 0) &&
+                         std::fwrite(text.data(), 1, text.size(), file_) == text.size();
     const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
     if (!written || !closed) return std::unexpected(Error{ErrorCode::io, std::strerror(errno), path_});
     return {};
@@ -179,6 +183,7 @@ class ReportFile {
  private:
   std::string path_;
   std::FILE* file_ = nullptr;
+  bool regular_ = false;
 };
 
 // Rewritten in place; nothing where stderr is no terminal.

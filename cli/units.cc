@@ -16,6 +16,8 @@ constexpr Unit kSizes[] = {{"", 1},        {"B", 1},         {"K", 1024},       
                            {"M", 1048576}, {"MiB", 1048576}, {"G", 1073741824.}, {"GiB", 1073741824.}};
 constexpr Unit kDurations[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
 
+constexpr double kLongestNs = 1e18;  // 31 years; a deadline that far from any clock still is an int64_t
+
 std::unexpected<Error> bad(std::string_view text, const std::string& message) {
   return std::unexpected(
       Error{.code = ErrorCode::usage, .message = "'" + std::string(text) + "' " + message, .subject = ""});
@@ -46,7 +48,7 @@ Result<uint64_t> parse_bytes(std::string_view text) {
 Result<int64_t> parse_duration(std::string_view text) {
   const auto value = parse(text, kDurations, "a duration: write 40ms, 2s or 10m");
   if (!value) return std::unexpected(value.error());
-  if (*value >= static_cast<double>(std::numeric_limits<int64_t>::max())) return bad(text, "is too long");
+  if (*value > kLongestNs) return bad(text, "is too long");
   return std::llround(*value);
 }
 

@@ -1,8 +1,10 @@
 // import, show, export and verify on the recorded fixtures, as a user runs them.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -149,7 +151,16 @@ TEST(BadInput, GetsOneLineAndItsStatus) {
       {{"export", "-r", text, "-o", directory.path() + "/x", "--format", "xml"}, "'xml' is not known"},
       {{"import", directory.path() + "/nowhere", "-w", directory.path() + "/y"}, "nowhere"},
       {{"import", directory.path(), "-w", directory.path() + "/y"}, "no connectionN.chunks.tsv"},
-      {{"show", "-r", text, "--stream", "many"}, "many"},
+      {{"show", "-r", text, "--stream", "many"}, "--stream: "},
+      {{"show", "-r", text, "--stream=many"}, "--stream: "},
+      {{"show", "-r", text, "--calls=false"}, "--calls takes no value"},
+      {{"show", "-r", ""}, "--read: the name is empty"},
+      {{"import", directory.path(), "-w", text, "--force=false"}, "--force takes no value"},
+      {{"import", fixture_path("zebra-ghz"), "-w", directory.path() + "/y", "--recorded-at", "9000000001"},
+       "--recorded-at"},
+      {{"replay", "-r", text, "--target", "a=127.0.0.1:0"}, "port 0"},
+      {{"demo", "--rounds", "0"}, "--rounds"},
+      {{"replay", "-r", text, "--target", "a="}, "--target a="},
       {{"show", "-r", text, "stray"}, "'stray'"},
   };
   for (const auto& [arguments, message] : cases) {
@@ -158,6 +169,63 @@ TEST(BadInput, GetsOneLineAndItsStatus) {
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Results, ThatStdoutDoesNotTakeAreAnError) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/a.ztape";
+  ASSERT_EQ(run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture}).status, 0);
+  const auto shell = [&](const std::string& to) {
+    return run({"/bin/sh", "-c", "'" + ztape() + "' show --frames --json -r '" + capture + "' " + to});
+  };
+  for (const char* to : {">/dev/full", ">&-"}) {
+    const auto shown = shell(to);
+    EXPECT_EQ(shown.status, 2) << to;
+    EXPECT_NE(shown.err.find("stdout: cannot be written"), std::string::npos) << shown.err;
+  }
+  EXPECT_EQ(shell("| head -1").status, 0);
+}
+
+TEST(Captures, AreNotWrittenByTwoAtOnce) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/a.ztape";
+  ChildProcess proxy(
+      {ztape(), "proxy", "--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "-w", capture, "--quiet"});
+  proxy.line();
+  const auto second = run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture, "--force"});
+  EXPECT_EQ(second.status, 2);
+  EXPECT_NE(second.err.find("another program is writing it"), std::string::npos) << second.err;
+  proxy.signal(SIGINT);
+  EXPECT_EQ(proxy.wait(), 0);
+  EXPECT_EQ(run_ztape({"verify", "-r", capture}).status, 0);
+}
+
+TEST(Captures, ThatAreDeletedWhileTheyAreRecordedAreLostAndSoSaid) {
+  TemporaryDirectory directory;
+  const auto capture = directory.path() + "/a.ztape";
+  ChildProcess proxy({ztape(), "proxy", "--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "-w", capture});
+  proxy.line();
+  ASSERT_EQ(unlink(capture.c_str()), 0);
+  proxy.signal(SIGINT);
+  EXPECT_EQ(proxy.wait(), 3);
+  EXPECT_NE(proxy.stderr_text().find("was deleted"), std::string::npos) << proxy.stderr_text();
+}
+
+TEST(Proxy, DoesNotConnectToItself) {
+  TemporaryDirectory directory;
+  ChildProcess first(
+      {ztape(), "proxy", "--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "-w", directory.path() + "/a.ztape"});
+  // A port that was free a moment ago: the first proxy's, once it has gone.
+  const auto line = first.line();
+  const auto address = line.substr(13, line.find(',') - 13);
+  first.signal(SIGINT);
+  ASSERT_EQ(first.wait(), 0);
+  for (const auto& listen : {address, address.substr(address.find(':'))}) {
+    const auto second =
+        run_ztape({"proxy", "--upstream", address, "--listen", listen, "-w", directory.path() + "/b.ztape"});
+    EXPECT_EQ(second.status, 2);
+    EXPECT_NE(second.err.find("this proxy itself"), std::string::npos) << second.err;
   }
 }
 

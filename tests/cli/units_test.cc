@@ -26,7 +26,7 @@ TEST(Units, DurationsNeedAUnit) {
   EXPECT_EQ(parse_duration("100ns"), 100);
   EXPECT_EQ(parse_duration("10m"), 600'000'000'000);
   EXPECT_EQ(parse_duration("1h"), 3'600'000'000'000);
-  for (const char* bad : {"", "5", "ms", "-1s", "1 s", "1sec", "s1", "1e9s", "9999999999h"}) {
+  for (const char* bad : {"", "5", "ms", "-1s", "1 s", "1sec", "s1", "1e9s", "9999999999h", "2562047h"}) {
     EXPECT_FALSE(parse_duration(bad)) << bad;
   }
 }
