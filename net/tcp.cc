@@ -1,8 +1,11 @@
 #include "net/tcp.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -24,6 +27,13 @@ struct QueuedWrite {
   uv_write_t request{};
   std::vector<Slice> slices;
 };
+
+// The error that waits in a socket, 0 if there is none; it is told once.
+int take_socket_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : 0;
+}
 
 using NameFunction = int (*)(const uv_tcp_t*, sockaddr*, int*);
 
@@ -97,7 +107,12 @@ void TcpConnection::Impl::on_read_end(int status) {
   // A write may have taken the socket's error before the read could: then the read sees a mere end.
   if (!write_error.empty()) return tell_failure(write_error);
   if (status != UV_EOF) return tell_failure(uv_err_name(status));
+  // Where a hang-up comes with the last bytes, uv takes it for an end and does not ask which (uv__stream_io()): a reset
+  // whose bytes were not read yet, as after a pause, would pass for a FIN.
+  const int error = take_socket_error(fd());
+  if (error != 0 && error != EPIPE) return tell_failure(uv_err_name(-error));
   if (handler) handler->on_eof(now);
+  if (error == EPIPE) tell_failure(uv_err_name(-error));  // a reset after a FIN; both have come
 }
 
 void TcpConnection::Impl::tell_failure(const std::string& system_error) {

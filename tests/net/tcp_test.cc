@@ -141,6 +141,21 @@ TEST_F(Tcp, BytesBeforeAResetAreReadBeforeItIsTold) {
   EXPECT_EQ(client_events_.error, "ECONNRESET");
 }
 
+TEST_F(Tcp, AResetThatComesWithTheLastBytesIsNotTakenForAnEnd) {
+  connect();
+  server_->write("answer");
+  run_until([&] {
+    const auto bytes = client_->tcp_info();
+    return bytes && bytes->bytes_received == 6;
+  });
+  server_->reset();
+  client_->start_reading();
+  run_until([&] { return !client_events_.error.empty() || client_events_.eof_count > 0; });
+  EXPECT_EQ(client_events_.bytes, "answer");
+  EXPECT_EQ(client_events_.error, "ECONNRESET");
+  EXPECT_EQ(client_events_.eof_count, 0);
+}
+
 TEST_F(Tcp, ResetAfterDrainDeliversEveryByteFirst) {
   connect();
   const std::string all(32 << 20, 'z');
