@@ -139,12 +139,8 @@ struct CallBuilder::Impl {
       call.http_status = status;
       start_messages(opened, Direction::server_to_client, fields);
     }
-    if (first && !end_stream) {
-      call.response_headers = fields;
-    } else {
-      call.trailers = fields;
-      call.trailers_only = first;
-    }
+    call.trailers_only = first && end_stream;
+    if (options.keep_headers) (first && !end_stream ? call.response_headers : call.trailers) = fields;
     if (!end_stream) return;
     opened.silent[index(Direction::server_to_client)] = true;
     if (opened.ended) return;  // these trailers crossed a cancellation: the client never saw them
@@ -201,7 +197,7 @@ void CallBuilder::on_headers(const Frame& frame, const HeaderList& fields, bool 
   if (end_stream) Impl::end_request(*opened, frame.last_byte_ns);
   if (call.start_ns >= 0) return;  // a client's trailers, which gRPC does not have
   call.start_ns = frame.last_byte_ns;
-  call.request_headers = fields;
+  if (impl_->options.keep_headers) call.request_headers = fields;
   if (!readable) return;
   if (const auto* path = find_header(fields, ":path")) call.path = *path;
   impl_->start_messages(*opened, Direction::client_to_server, fields);

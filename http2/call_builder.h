@@ -12,9 +12,10 @@
 namespace ztape::http2 {
 
 struct CallBuilderOptions {
-  bool keep_bodies = false;                           // Message::body
-  bool keep_frames = false;                           // Call::frames
-  bool keep_messages = true;                          // false: only counts; Call::requests and responses stay empty
+  bool keep_bodies = false;   // Message::body
+  bool keep_frames = false;   // Call::frames
+  bool keep_headers = true;   // false: Call::request_headers, response_headers and trailers stay empty
+  bool keep_messages = true;  // false: only counts; Call::requests and responses stay empty
   uint64_t max_message_bytes = 256ull * 1024 * 1024;  // a longer body is not kept
 };
 

@@ -21,8 +21,8 @@ void IndexSink::on_frame(const Frame& frame) {
 
 void IndexSink::on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) {
   if (!readable) return;
-  capture::Record record;
-  auto& out = *record.mutable_headers();
+  auto& out = *headers_record_.mutable_headers();
+  out.clear_fields();
   out.set_connection(connection_);
   out.set_direction(static_cast<capture::Direction>(frame.direction));
   out.set_offset(frame.offset);
@@ -34,7 +34,7 @@ void IndexSink::on_headers(const Frame& frame, const HeaderList& fields, bool en
     added.set_name(field.name);
     added.set_value(field.value);
   }
-  on_record_(record);
+  on_record_(headers_record_);
 }
 
 void IndexSink::on_unreadable(const Unreadable& lost) {

@@ -23,7 +23,9 @@ class IndexSink : public ReaderSink {
  private:
   ConnectionId connection_;
   OnRecord on_record_;
-  capture::Record frame_record_;  // reused: a frame a call
+  // Used again for each, so that what they allocate is allocated once.
+  capture::Record frame_record_;
+  capture::Record headers_record_;
 };
 
 }  // namespace ztape::http2

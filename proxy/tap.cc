@@ -15,7 +15,8 @@ void CallCounts::add(const http2::Call& call) {
 }
 
 Tap::Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts)
-    : builder_(connection, {.keep_messages = false}, [&counts](http2::Call&& call) { counts.add(call); }),
+    : builder_(connection, {.keep_headers = false, .keep_messages = false},
+               [&counts](http2::Call&& call) { counts.add(call); }),
       index_(connection, std::move(append)),
       fan_out_{&builder_, &index_},
       reader_(fan_out_) {}
