@@ -1,8 +1,8 @@
 // ztape demo: "Zaino and Ztreamer, one wallet". Runs the commands a user would run, on loopback, and shows what they
 // found.
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
