@@ -18,11 +18,13 @@ namespace ztape::cli {
 Result<Child> Child::start(const std::vector<std::string>& arguments) {
   std::string command_line = "ztape";
   std::vector<std::string> words{"ztape"};
+  words.reserve(arguments.size() + 1);
   for (const auto& argument : arguments) {
     words.push_back(argument);
     command_line += " " + argument;
   }
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
