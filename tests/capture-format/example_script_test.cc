@@ -63,8 +63,8 @@ TEST(ExampleScript, ReadsWhatARealSessionCarried) {
   const auto protoc = test::run(
       {ZTAPE_PROTOC, "--proto_path=" ZTAPE_SOURCE_DIR "/proto", "--python_out=" + folder.path(), "capture.proto"});
   ASSERT_EQ(protoc.status, 0) << protoc.err;
-  const auto script = test::run({"/usr/bin/env", "PYTHONPATH=" + folder.path(), kPython,
-                                 ZTAPE_SOURCE_DIR "/capture-format/examples/read_capture.py", path});
+  const std::string example = ZTAPE_SOURCE_DIR "/capture-format/examples/read_capture.py";
+  const auto script = test::run({"/usr/bin/env", "PYTHONPATH=" + folder.path(), kPython, example, path});
   EXPECT_EQ(script.status, 0) << script.err;
   EXPECT_EQ(script.out, expected);
 }

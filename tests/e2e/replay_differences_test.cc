@@ -10,8 +10,8 @@ namespace {
 using nlohmann::json;
 
 const json& expectations() {
-  static const json kAll = json::parse(test::read_file(test::fixture_path("differences.json")));
-  return kAll;
+  static const json all = json::parse(test::read_file(test::fixture_path("differences.json")));
+  return all;
 }
 
 // The chain that a fixture's server names.

@@ -21,9 +21,9 @@ bool all_are(const Slice& slice, uint8_t value) {
 TEST(Slab, EveryReadHasRoomAndKeptSlicesStayAsTheyWere) {
   ReadSlabs slabs;
   std::vector<Slice> kept;
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < 200; ++i) {
     ASSERT_GE(slabs.room().size(), kSmallestRead);
-    kept.push_back(read_into(slabs, static_cast<std::size_t>(1 + i * 317), static_cast<uint8_t>(i)));
+    kept.push_back(read_into(slabs, 1 + i * 317, static_cast<uint8_t>(i)));
   }
   for (int i = 0; i < 200; ++i) {
     EXPECT_EQ(kept[static_cast<std::size_t>(i)].size(), static_cast<std::size_t>(1 + i * 317));

@@ -62,7 +62,7 @@ void Gate::enter(grpc::ServerContext& context) {
 
 template <typename Message>
 Status LightwalletService::answer(Message&& from, Message* to) {
-  *to = std::move(from);
+  *to = std::forward<Message>(from);
   changes_.apply(*to);
   return Status::OK;
 }
