@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "proto/method_table.h"
+#include "replay/binary_metadata.h"
 
 namespace ztape::replay {
 namespace {
@@ -130,8 +131,10 @@ bool answer_of(http2::Call&& call, Answer& answer) {
   for (auto& message : answer.messages) fit_pieces(message);
 
   answer.headers = std::move(call.response_headers);
+  to_base64(answer.headers);
   if (call.ended_by == http2::EndedBy::trailers) {
     answer.trailers = std::move(call.trailers);
+    to_base64(answer.trailers);
     answer.trailers_ns = time_of_trailers(call);
   } else {
     answer.end = Answer::End::reset;

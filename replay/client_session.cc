@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "replay/binary_metadata.h"
+
 namespace ztape::replay {
 namespace {
 
@@ -30,6 +32,16 @@ struct ClientSession::Callbacks {
     self(user).fields_.push_back({std::string(reinterpret_cast<const char*>(name), name_size),
                                   std::string(reinterpret_cast<const char*>(value), value_size)});
     return 0;
+  }
+
+  // The recorded SETTINGS may allow what nghttp2 takes for invalid; anything else invalid stays so.
+  static int on_invalid_header(nghttp2_session* session, const nghttp2_frame* frame, const uint8_t* name,
+                               size_t name_size, const uint8_t* value, size_t value_size, uint8_t flags, void* user) {
+    if (!is_true_binary({reinterpret_cast<const char*>(name), name_size},
+                        {reinterpret_cast<const char*>(value), value_size})) {
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    return on_header(session, frame, name, name_size, value, value_size, flags, user);
   }
 
   static int on_frame_recv(nghttp2_session*, const nghttp2_frame* frame, void* user) {
@@ -120,6 +132,7 @@ Result<std::unique_ptr<ClientSession>> ClientSession::create(const std::vector<h
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Callbacks::on_begin_headers);
   nghttp2_session_callbacks_set_on_header_callback(callbacks, Callbacks::on_header);
+  nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, Callbacks::on_invalid_header);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Callbacks::on_frame_recv);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Callbacks::on_data);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::on_stream_close);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "replay/binary_metadata.h"
+
 namespace ztape::replay {
 
 http2::HeaderList request_headers(const http2::HeaderList& recorded, const std::string& authority) {
@@ -22,6 +24,7 @@ http2::HeaderList request_headers(const http2::HeaderList& recorded, const std::
   }
   // Pseudo-headers come first on every wire that could be recorded; an index of another kind may not keep that.
   std::ranges::stable_partition(fields, [](const auto& field) { return field.name.starts_with(':'); });
+  to_base64(fields);
   return fields;
 }
 

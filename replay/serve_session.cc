@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "proto/method_table.h"
+#include "replay/binary_metadata.h"
 #include "replay/mutate.h"
 #include "replay/serve_refusal.h"
 #include "replay/serve_stream.h"
@@ -88,6 +89,16 @@ struct ServeSession::Impl {
           static_cast<Impl*>(self)->on_header(*frame, {reinterpret_cast<const char*>(name), name_size},
                                               {reinterpret_cast<const char*>(value), value_size});
           return 0;
+        });
+    // The recorded SETTINGS may allow what nghttp2 takes for invalid; anything else invalid stays so.
+    nghttp2_session_callbacks_set_on_invalid_header_callback(
+        callbacks,
+        [](nghttp2_session*, const nghttp2_frame*, const uint8_t* name, size_t name_size, const uint8_t* value,
+           size_t value_size, uint8_t, void*) -> int {
+          return is_true_binary({reinterpret_cast<const char*>(name), name_size},
+                                {reinterpret_cast<const char*>(value), value_size})
+                     ? 0
+                     : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         });
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
                                                          [](nghttp2_session*, const nghttp2_frame* frame, void* self) {

@@ -93,8 +93,10 @@ MemoryClient::~MemoryClient() {
   nghttp2_session_del(impl_->session);
 }
 
-int32_t MemoryClient::request(const std::string& path, const std::vector<std::string>& messages, bool end) {
-  const auto fields = grpc_request(path);
+int32_t MemoryClient::request(const std::string& path, const std::vector<std::string>& messages, bool end,
+                              const http2::HeaderList& metadata) {
+  auto fields = grpc_request(path);
+  fields.insert(fields.end(), metadata.begin(), metadata.end());
   std::vector<nghttp2_nv> list;
   for (const auto& field : fields) list.push_back(name_value(field.name, field.value));
   nghttp2_data_provider provider{};

@@ -33,7 +33,8 @@ class MemoryClient {
   ~MemoryClient();
 
   // Sends HEADERS and, where `end`, all messages with END_STREAM on the last; the stream's id.
-  int32_t request(const std::string& path, const std::vector<std::string>& messages, bool end = true);
+  int32_t request(const std::string& path, const std::vector<std::string>& messages, bool end = true,
+                  const http2::HeaderList& metadata = {});
   // A further message of a stream that was not ended; without `body` only END_STREAM.
   void send_more(int32_t stream, const std::string& body);
   void end(int32_t stream);
