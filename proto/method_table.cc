@@ -86,7 +86,8 @@ const Method* find_method(std::string_view path_or_name) {
 
 std::string_view short_name(std::string_view path) {
   const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+  if (slash == std::string_view::npos || slash + 1 == path.size()) return path;
+  return path.substr(slash + 1);
 }
 
 const pb::Descriptor* request_type(std::string_view path) {

@@ -31,7 +31,7 @@ std::span<const Method> methods();
 // By full path, or by short name ("GetBlock"). nullptr: unknown.
 const Method* find_method(std::string_view path_or_name);
 
-// "GetBlock" of "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlock"; the whole text when it has no '/'.
+// "GetBlock" of "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlock"; the whole text when nothing follows a '/'.
 std::string_view short_name(std::string_view path);
 
 // The message types of a path, out of the linked descriptors. nullptr: unknown path.

@@ -66,6 +66,7 @@ TEST(MethodTable, ShortNames) {
   EXPECT_EQ(short_name("/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlock"), "GetBlock");
   EXPECT_EQ(short_name("GetBlock"), "GetBlock");
   EXPECT_EQ(short_name(""), "");
+  EXPECT_EQ(short_name("/"), "/");
 }
 
 }  // namespace
