@@ -136,7 +136,9 @@ int run_proxy(int argc, char** argv) {
   const auto& report = (*recorder)->finish();
   std::fprintf(page, "%s", summary((*server)->counts(), report).c_str());
   std::fflush(page);
-  return report.loss.nothing() && report.error.empty() ? kDone : kIncomplete;
+  // A wallet that did not get through is in no capture.
+  const bool all_reached = (*server)->counts().upstream_failures == 0;
+  return report.loss.nothing() && report.error.empty() && all_reached ? kDone : kIncomplete;
 }
 
 }  // namespace ztape::cli

@@ -53,6 +53,14 @@ void show_frames(const http2::RecordedCapture& capture, bool json) {
 // What could not be read, on stderr beside a listing; the summary page says it itself.
 int damage_status(const http2::RecordedCapture& capture, bool say) {
   int status = kDone;
+  for (const auto& connection : capture.connections) {
+    if (connection.missing_bytes == 0) continue;
+    const Error error{ErrorCode::torn,
+                      std::to_string(connection.missing_bytes) + " bytes of connection " +
+                          std::to_string(connection.id) + " are missing",
+                      capture.file};
+    status = say ? fail("show", error) : exit_status(error);
+  }
   for (const auto& damage : capture.damage) {
     const Error error{damage.code, damage.message, capture.file, damage.offset};
     const int of_this = say ? fail("show", error) : exit_status(error);

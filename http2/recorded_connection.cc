@@ -26,11 +26,15 @@ class Collector final : public ReaderSink {
   void chunk(const capture::Chunk& chunk) {
     const auto direction = static_cast<Direction>(chunk.direction());
     last_ns_ = std::max(last_ns_, chunk.time_ns());
-    if (const uint64_t expected = reader_.offset(direction);
-        chunk.offset() != expected && reader_.readable(direction)) {
-      reader_.gap(direction,
-                  "bytes " + std::to_string(expected) + " to " + std::to_string(chunk.offset()) + " are missing");
+    auto& next = next_offset_[index(direction)];
+    if (chunk.offset() > next) {
+      connection.missing_bytes += chunk.offset() - next;
+      if (reader_.readable(direction)) {
+        reader_.gap(direction,
+                    "bytes " + std::to_string(next) + " to " + std::to_string(chunk.offset()) + " are missing");
+      }
     }
+    next = chunk.offset() + chunk.bytes().size();
     const auto& bytes = chunk.bytes();
     connection.bytes[index(direction)] += bytes.size();
     if (!bytes.empty()) connection.reads.push_back({chunk.time_ns(), direction, static_cast<uint32_t>(bytes.size())});
@@ -45,6 +49,7 @@ class Collector final : public ReaderSink {
 
   void gap(const capture::Gap& gap) {
     connection.gap_bytes += gap.bytes();
+    next_offset_[gap.direction() == capture::SERVER_TO_CLIENT ? 1 : 0] = gap.offset() + gap.bytes();
     reader_.gap(static_cast<Direction>(gap.direction()),
                 "a gap of " + std::to_string(gap.bytes()) + " bytes: " + gap.reason());
   }
@@ -101,6 +106,7 @@ class Collector final : public ReaderSink {
   CallBuilder builder_;
   FanOut fan_out_;
   ConnectionReader reader_;
+  uint64_t next_offset_[2] = {0, 0};  // by direction
   bool keep_frames_;
   bool headers_seen_ = false;
   bool settings_seen_[2] = {false, false};

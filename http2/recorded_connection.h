@@ -32,7 +32,8 @@ struct RecordedConnection {
   std::vector<Setting> server_settings;
   uint32_t client_window_increment = 0;  // WINDOW_UPDATE on stream 0 before the first HEADERS
   uint64_t bytes[2] = {0, 0};            // by direction
-  uint64_t gap_bytes = 0;                // not recorded
+  uint64_t gap_bytes = 0;                // not recorded, as Gap records say
+  uint64_t missing_bytes = 0;            // in neither chunk nor Gap: parts of the file are missing
   int64_t downstream_rtt_ns = 0;         // the smallest TcpInfo knows; 0: unknown
   std::vector<Unreadable> unreadable;
 };

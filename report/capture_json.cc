@@ -111,6 +111,7 @@ std::string capture_json(const http2::RecordedCapture& capture) {
     row["client_to_server_bytes"] = connection.bytes[0];
     row["server_to_client_bytes"] = connection.bytes[1];
     row["gap_bytes"] = connection.gap_bytes;
+    row["missing_bytes"] = connection.missing_bytes;
     row["silent_gaps_ns"] = diagnose::total_ns(diagnose::silent_gaps(connection));
     row["error"] = connection.close.error().empty() ? Json() : Json(connection.close.error());
     row["unreadable"] = Json::array();

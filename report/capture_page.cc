@@ -143,6 +143,11 @@ std::string not_recorded(const http2::RecordedCapture& capture) {
             std::string(name(static_cast<Direction>(gap.direction()))) + ", from offset " +
             std::to_string(gap.offset()) + ": " + escaped(gap.reason(), 200) + "\n";
   }
+  for (const auto& connection : capture.connections) {
+    if (connection.missing_bytes == 0) continue;
+    text += "Missing: " + byte_count(connection.missing_bytes) + " of connection " + std::to_string(connection.id) +
+            " are not in the capture, and no record says why\n";
+  }
   for (const auto& damage : capture.damage) {
     text += "Damaged (" + std::string(kind(damage)) + ") at offset " + std::to_string(damage.offset) + ": " +
             damage.message + "\n";

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "capture-format/writer.h"
 #include "tests/support/calls.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fixture.h"
@@ -133,6 +134,25 @@ TEST(Captures, AreMadeForTheirOwnerOnlyAndNeverOverwrittenUnasked) {
   EXPECT_EQ(again.status, 2);
   EXPECT_NE(again.err.find(capture), std::string::npos) << again.err;
   EXPECT_EQ(run_ztape({"import", fixture_path("zebra-ghz"), "-w", capture, "--force"}).status, 0);
+}
+
+// A capture whose first chunk is lost, without a Gap that says so.
+TEST(Show, NamesBytesThatNoRecordExplains) {
+  TemporaryDirectory directory;
+  const auto file = directory.file("hole.ztape");
+  auto writer = CaptureWriter::create(file, capture::CaptureStart());
+  ASSERT_TRUE(writer);
+  capture::Record open;
+  open.mutable_connection_open()->set_connection(1);
+  ASSERT_TRUE((*writer)->append(open));
+  const std::string text = "late";
+  ASSERT_TRUE((*writer)->append_chunk(
+      {.connection = 1, .offset = 80, .bytes = {reinterpret_cast<const uint8_t*>(text.data()), text.size()}}));
+  ASSERT_TRUE((*writer)->finish());
+  const auto page = run_ztape({"show", "-r", file});
+  EXPECT_EQ(page.status, 3);
+  EXPECT_NE(page.out.find("Missing: 80 B of connection 1"), std::string::npos) << page.out;
+  EXPECT_EQ(page.out.find("Lost: nothing"), std::string::npos) << page.out;
 }
 
 // Each is one clear line on stderr and the documented exit status.

@@ -150,7 +150,7 @@ TEST_F(ProxyEnds, ARefusingIndexerResetsTheWalletAndTheProxyGoesOn) {
   listener_ = ListeningSocket(address);
   connect();
   exchange();
-  const auto traffic = stop();
+  const auto traffic = stop(3);  // unreachable, and how often, is in the summary
   ASSERT_EQ(traffic.connections.size(), 2u);
   const auto& refused = traffic.connections.at(1);
   EXPECT_TRUE(refused.closed);
