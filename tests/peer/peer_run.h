@@ -32,6 +32,8 @@ class ProxyProcess {
   [[nodiscard]] uint64_t peak_resident_bytes() const;
   // As Ctrl-C; its exit status.
   int stop();
+  // What it has printed.
+  [[nodiscard]] std::string output() const { return process_.stdout_text(); }
 
  private:
   ChildProcess process_;

@@ -157,7 +157,11 @@ TEST(PeerThroughProxy, AServerThatDiesLooksTheSame) {
   ProxyProcess proxy(second.address(), path);
   const auto through = run_client(proxy.address(), "session");
   EXPECT_EQ(without_texts(through.out), without_texts(direct.out));
-  EXPECT_EQ(proxy.stop(), 0);
+  // Whether the client comes again once the server is gone is a race of grpc++'s own. When it does, it cannot be
+  // served, and the proxy says so.
+  const int status = proxy.stop();
+  const bool came_again = proxy.output().find("not connected upstream") != std::string::npos;
+  EXPECT_EQ(status, came_again ? 3 : 0);
 
   // The first connection has the 8 calls that were answered and the one that was not; later ones never got upstream.
   auto expected = expected_lines(direct.out);
