@@ -1,0 +1,70 @@
+#include <charconv>
+#include <ctime>
+#include <vector>
+
+#include "cli/proxy_options_parts.h"
+#include "cli/units.h"
+
+namespace ztape::cli {
+namespace {
+
+constexpr uint64_t kSmallestQueueBytes = 1024 * 1024;
+
+std::string default_file() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[64];
+  std::strftime(text, sizeof(text), "ztape-%Y%m%dT%H%M%SZ.ztape", &utc);
+  return text;
+}
+
+Result<proxy::Compression> read_compression(const std::string& word) {
+  constexpr int kStoredLevel = -100;  // zstd stores what it does not find in long runs
+  if (word == "auto") return proxy::Compression{};
+  if (word == "none") return proxy::Compression{.automatic = false, .level = kStoredLevel};
+  int level = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), level);
+  if (error != std::errc() || end != word.data() + word.size() || level < 1 || level > 19) {
+    return bad_option("compression", "'" + word + "' is not none, auto or 1 to 19");
+  }
+  return proxy::Compression{.automatic = false, .level = level};
+}
+
+}  // namespace
+
+void add_recorder_options(cxxopts::Options& options) {
+  options.add_options()("w,write", "the capture (default ztape-<UTC time>.ztape), - for stdout", text_value(), "FILE")(
+      "force", "overwrite the capture")("when-disk-is-slow", "leave a gap in the capture, or hold the traffic back",
+                                        text_value()->default_value("gap"), "gap|hold")(
+      "queue-bytes", "how much may wait for the disk", text_value()->default_value("64M"), "SIZE")(
+      "compression", "none, zstd's level, or by what waits", text_value()->default_value("auto"), "none|1..19|auto")(
+      "note", "kept in the capture; repeatable", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+}
+
+Result<void> read_recorder_options(const cxxopts::ParseResult& words, ProxyCommand& command) {
+  auto& recorder = command.recorder;
+  recorder.path = words.count("write") ? words["write"].as<std::string>() : default_file();
+  recorder.overwrite = words.count("force") > 0;
+  const auto queue = parse_bytes(words["queue-bytes"].as<std::string>());
+  if (!queue) return bad_option("queue-bytes", queue.error());
+  if (*queue < kSmallestQueueBytes) return bad_option("queue-bytes", "must be at least 1M: one read may bring 256K");
+  recorder.queue_bytes = *queue;
+  const auto hold = choose(words, "when-disk-is-slow", "gap", "hold");
+  if (!hold) return std::unexpected(hold.error());
+  recorder.hold_when_full = *hold;
+  const auto compression = read_compression(words["compression"].as<std::string>());
+  if (!compression) return std::unexpected(compression.error());
+  recorder.compression = *compression;
+  recorder.tool_version = ZTAPE_VERSION;
+  if (words.count("note")) {
+    for (const auto& note : words["note"].as<std::vector<std::string>>()) {
+      const auto equals = note.find('=');
+      if (equals == std::string::npos || equals == 0) return bad_option("note", "'" + note + "' is not key=value");
+      recorder.notes[note.substr(0, equals)] = note.substr(equals + 1);
+    }
+  }
+  return {};
+}
+
+}  // namespace ztape::cli
