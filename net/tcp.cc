@@ -63,6 +63,7 @@ void TcpConnection::Impl::close_handles() {
   if (std::exchange(closing, true)) return;
   handler = nullptr;
   drain_timer.reset();
+  unread.reset();
   uv_close(reinterpret_cast<uv_handle_t*>(&handle), [](uv_handle_t* closed) { delete impl_of(closed->data); });
 }
 
@@ -75,6 +76,11 @@ int TcpConnection::Impl::fd() const {
 void TcpConnection::Impl::start_reading() {
   if (closing || reading || read_ended) return;
   reading = true;
+  if (unread) return unread->timer.start(0, [this] { deliver_unread(); });
+  start_uv_reading();
+}
+
+void TcpConnection::Impl::start_uv_reading() {
   const auto allocate = [](uv_handle_t* on, std::size_t, uv_buf_t* buffer) {
     const auto room = impl_of(on->data)->loop.read_slabs().room();
     *buffer = uv_buf_init(reinterpret_cast<char*>(room.data()), static_cast<unsigned>(room.size()));
@@ -89,7 +95,15 @@ void TcpConnection::Impl::start_reading() {
 void TcpConnection::Impl::pause_reading() {
   if (closing || !reading) return;
   reading = false;
+  if (unread) return unread->timer.cancel();
   uv_read_stop(stream());
+}
+
+// The handler may pause or close; the socket itself is read only where it did not.
+void TcpConnection::Impl::deliver_unread() {
+  const auto first = std::exchange(unread, nullptr);  // destroyed at the end: we are in its timer's callback
+  start_uv_reading();
+  if (handler) handler->on_read(std::move(first->bytes), first->time);
 }
 
 void TcpConnection::Impl::on_bytes(std::size_t size) {
@@ -233,17 +247,16 @@ void TcpConnection::pause_reading() {
   if (impl_) impl_->pause_reading();
 }
 
-void TcpConnection::write(std::span<const Slice> pieces) {
-  if (impl_) impl_->write(pieces);
+void TcpConnection::unread(Slice bytes, MonotonicTime time) {
+  if (!impl_ || bytes.empty()) return;
+  assert(!impl_->reading && !impl_->unread);
+  impl_->unread = std::make_unique<Impl::Unread>(impl_->loop);
+  impl_->unread->bytes = std::move(bytes);
+  impl_->unread->time = time;
 }
 
-void TcpConnection::write(std::string bytes) {
-  if (!impl_) return;
-  auto owner = std::make_shared<const std::string>(std::move(bytes));
-  const auto* first = reinterpret_cast<const uint8_t*>(owner->data());
-  const std::size_t size = owner->size();
-  const Slice slice(std::shared_ptr<const uint8_t[]>(std::move(owner), first), first, size);
-  impl_->write({&slice, 1});
+void TcpConnection::write(std::span<const Slice> pieces) {
+  if (impl_) impl_->write(pieces);
 }
 
 std::size_t TcpConnection::queued_bytes() const {
@@ -265,12 +278,8 @@ void TcpConnection::reset() {
   if (impl_) std::exchange(impl_, nullptr)->reset();
 }
 
-void TcpConnection::reset_after_drain(std::unique_ptr<TcpConnection> connection) {
-  if (connection->impl_) std::exchange(connection->impl_, nullptr)->start_drain(true);
-}
-
-void TcpConnection::close_after_drain(std::unique_ptr<TcpConnection> connection) {
-  if (connection->impl_) std::exchange(connection->impl_, nullptr)->start_drain(false);
+void TcpConnection::start_drain(bool reset_at_end) {
+  if (impl_) std::exchange(impl_, nullptr)->start_drain(reset_at_end);
 }
 
 Result<void> TcpConnection::set_options(const SocketOptions& options) {
@@ -296,6 +305,10 @@ std::string TcpConnection::peer_text() const {
 
 int TcpConnection::fd() const {
   return impl_ ? impl_->fd() : -1;
+}
+
+Loop& TcpConnection::loop() const {
+  return impl_->loop;
 }
 
 }  // namespace ztape::net

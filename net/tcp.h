@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "net/address.h"
+#include "net/connection.h"
 #include "net/loop.h"
 #include "net/slab.h"
 #include "net/socket_options.h"
@@ -23,57 +24,36 @@ namespace ztape::net {
 
 inline constexpr int64_t kResetPatienceNs = 10'000'000'000;
 
-class TcpConnection {
+class TcpConnection final : public Connection {
  public:
-  class Handler {
-   public:
-    virtual ~Handler() = default;
-    // What one read brought; `time` is the clock right after it. The slice keeps the bytes alive as long as it is kept.
-    virtual void on_read(Slice bytes, MonotonicTime time) = 0;
-    virtual void on_eof(MonotonicTime time) = 0;
-    // The connection failed: `system_error` is "ECONNRESET", .... Nothing follows but the destructor. Bytes that had
-    // arrived before a reset are read first: while reading is paused, a failure waits for start_reading().
-    virtual void on_error(const std::string& system_error, MonotonicTime time) = 0;
-    // Everything given to write() is in the kernel; only after write() had to queue.
-    virtual void on_drained() {}
-  };
+  ~TcpConnection() override;
 
-  ~TcpConnection();
-  TcpConnection(const TcpConnection&) = delete;
-  TcpConnection& operator=(const TcpConnection&) = delete;
-
-  void set_handler(Handler* handler);  // before the first read; must outlive the connection or be replaced
-  void start_reading();                // idempotent
-  void pause_reading();
-
-  // One write(2) of all the pieces if the kernel takes them (writev); the rest is queued and the slices are kept.
-  void write(std::span<const Slice> pieces);
-  void write(std::string bytes);
-  [[nodiscard]] std::size_t queued_bytes() const;
-
-  void half_close();  // FIN after what is queued
-  // Now, without callbacks. What is queued here is dropped; the kernel ends the connection with a FIN, or with an RST
-  // where the peer had sent bytes that were not read.
-  void close();
-  void reset();  // RST now; drops what the peer has not acknowledged
-  // RST once the peer has acknowledged all that is queued (an RST before that would take unread bytes with it), or
-  // after kResetPatienceNs without progress. No callbacks any more.
-  static void reset_after_drain(std::unique_ptr<TcpConnection> connection);
-  // close() once all that is queued here is in the kernel and the peer has acknowledged it; for the latter it waits
-  // kResetPatienceNs at most without progress. No callbacks any more.
-  static void close_after_drain(std::unique_ptr<TcpConnection> connection);
+  void set_handler(Handler* handler) override;
+  void start_reading() override;
+  void pause_reading() override;
+  // Puts back what was read in front of what comes next: a preamble's reader gives the rest to whoever is to have the
+  // connection from now on. While reading is paused only. It comes again, with its time, after start_reading().
+  void unread(Slice bytes, MonotonicTime time);
+  using Connection::write;
+  void write(std::span<const Slice> pieces) override;
+  [[nodiscard]] std::size_t queued_bytes() const override;
+  void half_close() override;
+  void close() override;
+  void reset() override;
 
   Result<void> set_options(const SocketOptions& options);
-  [[nodiscard]] std::optional<TcpInfo> tcp_info() const;
-  [[nodiscard]] std::string congestion_control() const;
-  [[nodiscard]] std::string local_text() const;  // "127.0.0.1:50000"
-  [[nodiscard]] std::string peer_text() const;
-  [[nodiscard]] int fd() const;
+  [[nodiscard]] std::optional<TcpInfo> tcp_info() const override;
+  [[nodiscard]] std::string congestion_control() const override;
+  [[nodiscard]] std::string local_text() const override;
+  [[nodiscard]] std::string peer_text() const override;
+  [[nodiscard]] int fd() const override;
+  [[nodiscard]] Loop& loop() const;  // not after close()
 
   struct Impl;
   explicit TcpConnection(Impl* impl);
 
  private:
+  void start_drain(bool reset_at_end) override;
   Impl* impl_;  // nullptr once closed: the loop then frees it
 };
 

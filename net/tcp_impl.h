@@ -19,6 +19,14 @@ struct TcpConnection::Impl final : LoopHandle {
   bool reading = false;
   bool read_ended = false;
   bool failure_told = false;
+  // Given back by a reader of what comes first; delivered by a timer, never from inside start_reading().
+  struct Unread {
+    explicit Unread(Loop& loop) : timer(loop) {}
+    Slice bytes;
+    MonotonicTime time;
+    Timer timer;
+  };
+  std::unique_ptr<Unread> unread;
   bool draining = false;  // nobody owns it any more: ends once all is acknowledged
   bool reset_when_drained = false;
   std::string write_error;
@@ -34,6 +42,8 @@ struct TcpConnection::Impl final : LoopHandle {
   int fd() const;
   void start_reading();
   void pause_reading();
+  void start_uv_reading();
+  void deliver_unread();
   void on_bytes(std::size_t size);
   void on_read_end(int status);
   void write(std::span<const Slice> pieces);

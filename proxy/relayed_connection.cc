@@ -15,7 +15,7 @@ capture::Side to_proto(Side side) {
   return side == Side::downstream ? capture::DOWNSTREAM : capture::UPSTREAM;
 }
 
-void fill(capture::SocketOptions& out, const net::SocketOptions& options, const net::TcpConnection& socket) {
+void fill(capture::SocketOptions& out, const net::SocketOptions& options, const net::Connection& socket) {
   out.set_nodelay(options.nodelay);
   out.set_quickack_every_read(options.quickack_every_read);
   out.set_congestion_control(socket.congestion_control());
@@ -30,10 +30,10 @@ RelayedConnection::RelayedConnection(const Surroundings& surroundings, Connectio
       accepted_(net::monotonic_now()),
       handlers_{{*this, Side::downstream}, {*this, Side::upstream}} {
   const auto& options = surroundings_.options;
+  // A peer that is gone already tells so itself.
+  [[maybe_unused]] const auto set = downstream->set_options(options.downstream_options);
   socket(Side::downstream) = std::move(downstream);
   socket(Side::downstream)->set_handler(&handlers_[index(Side::downstream)]);
-  // A peer that is gone already tells so itself.
-  [[maybe_unused]] const auto set = socket(Side::downstream)->set_options(options.downstream_options);
   connector_ = std::make_unique<net::Connector>(surroundings_.loop, options.upstream_addresses,
                                                 options.upstream_options, options.connect_timeout_ns,
                                                 [this](auto result) { on_connected(std::move(result)); });
@@ -136,11 +136,11 @@ void RelayedConnection::execute(action::HalfClose&& action) {
 }
 
 void RelayedConnection::execute(action::CloseAfterDrain&& action) {
-  if (socket(action.side)) net::TcpConnection::close_after_drain(std::move(socket(action.side)));
+  if (socket(action.side)) net::Connection::close_after_drain(std::move(socket(action.side)));
 }
 
 void RelayedConnection::execute(action::ResetAfterDrain&& action) {
-  if (socket(action.side)) net::TcpConnection::reset_after_drain(std::move(socket(action.side)));
+  if (socket(action.side)) net::Connection::reset_after_drain(std::move(socket(action.side)));
 }
 
 void RelayedConnection::execute(action::Drop&& action) {

@@ -48,7 +48,7 @@ class RelayedConnection {
   [[nodiscard]] const Relay& relay() const { return relay_; }
 
  private:
-  struct SideHandler final : net::TcpConnection::Handler {
+  struct SideHandler final : net::Connection::Handler {
     SideHandler(RelayedConnection& connection, Side at) : owner(connection), side(at) {}
     void on_read(net::Slice bytes, MonotonicTime time) override;
     void on_eof(MonotonicTime time) override;
@@ -73,7 +73,7 @@ class RelayedConnection {
   void execute(action::RecordEnd&& action);
   void execute(action::RecordClose&& action);
 
-  std::unique_ptr<net::TcpConnection>& socket(Side side) { return sockets_[index(side)]; }
+  std::unique_ptr<net::Connection>& socket(Side side) { return sockets_[index(side)]; }
 
   const Surroundings& surroundings_;
   const ConnectionId id_;
@@ -81,7 +81,7 @@ class RelayedConnection {
   Relay relay_;
   std::vector<Action> actions_;
   SideHandler handlers_[2];
-  std::unique_ptr<net::TcpConnection> sockets_[2];
+  std::unique_ptr<net::Connection> sockets_[2];
   std::unique_ptr<net::Connector> connector_;
   bool opened_ = false;    // ConnectionOpen is recorded
   bool recorded_ = false;  // by the events under way

@@ -353,5 +353,42 @@ TEST_F(Tcp, TheLoopEndsCleanWithAConnectionThatStillDrains) {
   // The fixture's loop goes last and expects uv_loop_close to give 0.
 }
 
+TEST_F(Tcp, BytesGivenBackComeAgainFirstWithTheirTimeAndNotFromInsideStartReading) {
+  connect();
+  client_->write("PROXY ...GET");
+  server_->start_reading();
+  run_until([&] { return server_events_.bytes == "PROXY ...GET"; });
+  server_->pause_reading();
+  struct Times final : Connection::Handler {
+    std::vector<std::pair<std::string, MonotonicTime>> reads;
+    void on_read(Slice slice, MonotonicTime time) override {
+      reads.emplace_back(std::string(reinterpret_cast<const char*>(slice.data()), slice.size()), time);
+    }
+    void on_eof(MonotonicTime) override {}
+    void on_error(const std::string&, MonotonicTime) override {}
+  } next;
+  server_->set_handler(&next);
+  server_->unread(Slice::copy_of("GET"), MonotonicTime{4711});
+  client_->write(" / HTTP");
+  server_->start_reading();
+  EXPECT_TRUE(next.reads.empty());
+  server_->pause_reading();
+  for (int i = 0; i < 5; ++i) loop_.poll();
+  EXPECT_TRUE(next.reads.empty());
+  server_->start_reading();
+  run_until([&] { return next.reads.size() == 2; });
+  EXPECT_EQ(next.reads[0], std::pair(std::string("GET"), MonotonicTime{4711}));
+  EXPECT_EQ(next.reads[1].first, " / HTTP");
+}
+
+TEST_F(Tcp, AConnectionMayBeDestroyedFromTheReadOfBytesGivenBack) {
+  connect();
+  server_events_.on_event = [&] { server_.reset(); };
+  server_->unread(Slice::copy_of("x"), {});
+  server_->start_reading();
+  run_until([&] { return !server_; });
+  EXPECT_EQ(server_events_.bytes, "x");
+}
+
 }  // namespace
 }  // namespace ztape::net
