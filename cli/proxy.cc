@@ -110,7 +110,8 @@ int run_proxy(int argc, char** argv) {
   if (!command) return fail("proxy", command.error());
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
   const auto path = command->recorder.path;
-  const auto upstream = command->proxy.upstream.text;
+  std::vector<std::string> upstreams;
+  for (const auto& route : command->proxy.routes) upstreams.push_back(route.destination->url.text);
   std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
 
   net::Loop loop;
@@ -123,8 +124,11 @@ int run_proxy(int argc, char** argv) {
 
   {
     Stopper stopper(loop, **server, command->duration_ns);  // before the first line: whoever reads it may stop us
-    std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", (*server)->local_text().c_str(),
-                 upstream.c_str(), path.c_str());
+    const auto listening = (*server)->local_texts();
+    for (std::size_t i = 0; i < upstreams.size(); ++i) {
+      std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", listening[i].c_str(), upstreams[i].c_str(),
+                   path.c_str());
+    }
     std::fflush(page);
     spdlog::info(
         "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "

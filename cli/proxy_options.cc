@@ -11,11 +11,9 @@ constexpr void (*kAdd[])(cxxopts::Options&) = {add_intake_options, add_recorder_
 constexpr Result<void> (*kRead[])(const cxxopts::ParseResult&, ProxyCommand&) = {
     read_intake_options, read_socket_options, read_recorder_options};
 
-// What a reader of the capture has to know of how it was made; an option without a default only where it was given.
-constexpr const char* kKeptInTheCapture[] = {"upstream",          "listen",
-                                             "upstream-nodelay",  "downstream-nodelay",
-                                             "upstream-quickack", "downstream-quickack",
-                                             "when-disk-is-slow", "queue-bytes",
+// What a reader of the capture has to know of how it was made, besides where its connections came in and went to.
+constexpr const char* kKeptInTheCapture[] = {"upstream-nodelay",    "downstream-nodelay", "upstream-quickack",
+                                             "downstream-quickack", "when-disk-is-slow",  "queue-bytes",
                                              "compression"};
 
 }  // namespace
@@ -53,9 +51,7 @@ Result<ProxyCommand> read_proxy_options(const cxxopts::ParseResult& words) {
     command.duration_ns = *duration;
   }
   for (const std::string option : kKeptInTheCapture) {
-    if (const auto& value = words[option]; value.has_default() || words.count(option)) {
-      command.recorder.settings[option] = value.as<std::string>();
-    }
+    command.recorder.settings[option] = words[option].as<std::string>();
   }
   return command;
 }

@@ -1,31 +1,75 @@
+#include <vector>
+
 #include "cli/proxy_options_parts.h"
 
 namespace ztape::cli {
 namespace {
 
-Result<void> read_upstream(const cxxopts::ParseResult& words, proxy::ProxyOptions& proxy) {
+Result<std::shared_ptr<const proxy::Destination>> read_upstream(const std::string& option, const std::string& word) {
+  auto url = net::parse_url(word);
+  if (!url) return bad_option(option, url.error());
+  if (url->tls) return bad_option(option, url->text + ": TLS (https) is not there yet; use http://");
+  if (url->port == 0) return bad_option(option, url->text + ": port 0 cannot be connected to");
+  auto addresses = net::resolve(*url);
+  if (!addresses) return bad_option(option, addresses.error());
+  url->text = "http://" + url->authority();
+  return std::make_shared<const proxy::Destination>(
+      proxy::Destination{.url = std::move(*url), .addresses = std::move(*addresses)});
+}
+
+Result<std::vector<net::SocketAddress>> read_listen(const std::string& option, const std::string& word) {
+  const auto listen = net::parse_url(word);
+  if (!listen) return bad_option(option, listen.error());
+  if (listen->tls) return bad_option(option, listen->text + ": TLS (https) is not there yet");
+  auto addresses = net::resolve(*listen, true);
+  if (!addresses) return bad_option(option, addresses.error());
+  return addresses;
+}
+
+Result<proxy::Route> read_route(const std::string& listen_option, const std::string& listen,
+                                const std::string& upstream_option, const std::string& upstream) {
+  proxy::Route route;
+  auto destination = read_upstream(upstream_option, upstream);
+  if (!destination) return std::unexpected(std::move(destination.error()));
+  route.destination = std::move(*destination);
+  auto addresses = read_listen(listen_option, listen);
+  if (!addresses) return std::unexpected(std::move(addresses.error()));
+  route.listen_addresses = std::move(*addresses);
+  return route;
+}
+
+// --upstream, with or without --listen.
+Result<void> read_single_route(const cxxopts::ParseResult& words, ProxyCommand& command) {
   if (!words.count("upstream")) {
     return bad_option("upstream", "the indexer is missing: --upstream http://127.0.0.1:8137");
   }
-  auto upstream = net::parse_url(words["upstream"].as<std::string>());
-  if (!upstream) return bad_option("upstream", upstream.error());
-  if (upstream->tls) return bad_option("upstream", upstream->text + ": TLS (https) is not there yet; use http://");
-  if (upstream->port == 0) return bad_option("upstream", upstream->text + ": port 0 cannot be connected to");
-  auto addresses = net::resolve(*upstream);
-  if (!addresses) return bad_option("upstream", addresses.error());
-  proxy.upstream = std::move(*upstream);
-  proxy.upstream.text = "http://" + proxy.upstream.authority();
-  proxy.upstream_addresses = std::move(*addresses);
+  const auto& upstream = words["upstream"].as<std::string>();
+  const auto& listen = words["listen"].as<std::string>();
+  auto route = read_route("listen", listen, "upstream", upstream);
+  if (!route) return std::unexpected(std::move(route.error()));
+  command.proxy.routes.push_back(std::move(*route));
+  command.recorder.settings["upstream"] = upstream;
+  command.recorder.settings["listen"] = listen;
   return {};
 }
 
-Result<void> read_listen(const cxxopts::ParseResult& words, proxy::ProxyOptions& proxy) {
-  const auto listen = net::parse_url(words["listen"].as<std::string>());
-  if (!listen) return bad_option("listen", listen.error());
-  if (listen->tls) return bad_option("listen", listen->text + ": TLS (https) is not there yet");
-  auto addresses = net::resolve(*listen, true);
-  if (!addresses) return bad_option("listen", addresses.error());
-  proxy.listen_addresses = std::move(*addresses);
+Result<void> read_routes(const cxxopts::ParseResult& words, ProxyCommand& command) {
+  for (const char* other : {"upstream", "listen"}) {
+    if (words.count(other)) {
+      return bad_option("route",
+                        "names both ends itself: leave --" + std::string(other) + " out, or write it as a --route");
+    }
+  }
+  for (const auto& word : words["route"].as<std::vector<std::string>>()) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return bad_option("route", "'" + word + "' is not LISTEN=URL: --route 127.0.0.1:9167=http://127.0.0.1:8137");
+    }
+    auto route = read_route("route", word.substr(0, equals), "route", word.substr(equals + 1));
+    if (!route) return std::unexpected(std::move(route.error()));
+    command.proxy.routes.push_back(std::move(*route));
+    command.recorder.settings["route " + std::to_string(command.proxy.routes.size())] = word;
+  }
   return {};
 }
 
@@ -34,12 +78,17 @@ Result<void> read_listen(const cxxopts::ParseResult& words, proxy::ProxyOptions&
 void add_intake_options(cxxopts::Options& options) {
   options.add_options()("upstream", "the indexer", text_value(), "URL")(
       "listen", "where the wallet connects; port 0 takes a free one", text_value()->default_value("127.0.0.1:9167"),
-      "ADDR")("max-connections", "turn others away", cxxopts::value<uint32_t>(), "N");
+      "ADDR")("route",
+              "instead of both, and repeatable: several hops, one capture, one clock (wallet to indexer, indexer to "
+              "node)",
+              cxxopts::value<std::vector<std::string>>(),
+              "LISTEN=URL")("max-connections", "turn others away", cxxopts::value<uint32_t>(), "N");
 }
 
 Result<void> read_intake_options(const cxxopts::ParseResult& words, ProxyCommand& command) {
-  if (auto read = read_upstream(words, command.proxy); !read) return read;
-  if (auto read = read_listen(words, command.proxy); !read) return read;
+  if (auto read = words.count("route") ? read_routes(words, command) : read_single_route(words, command); !read) {
+    return read;
+  }
   if (words.count("max-connections")) {
     command.proxy.max_connections = words["max-connections"].as<uint32_t>();
     if (command.proxy.max_connections == 0) return bad_option("max-connections", "0 would turn everyone away");

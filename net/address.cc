@@ -45,6 +45,10 @@ std::string Url::authority() const {
   return with_brackets(host.empty() ? "localhost" : host) + ":" + std::to_string(port);
 }
 
+socklen_t SocketAddress::size() const {
+  return storage.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
 std::string SocketAddress::text() const {
   char buffer[INET6_ADDRSTRLEN] = "";
   in_addr v4{};

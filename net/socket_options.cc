@@ -72,4 +72,18 @@ std::size_t unacknowledged_bytes(int fd) {
   return static_cast<std::size_t>(bytes);
 }
 
+SocketAddress local_address(int fd) {
+  SocketAddress address;
+  socklen_t size = sizeof(address.storage);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &size) != 0) return {};
+  return address;
+}
+
+SocketAddress peer_address(int fd) {
+  SocketAddress address;
+  socklen_t size = sizeof(address.storage);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address.storage), &size) != 0) return {};
+  return address;
+}
+
 }  // namespace ztape::net

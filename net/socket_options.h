@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "net/address.h"
 #include "proto/error.h"
 
 namespace ztape::net {
@@ -25,6 +26,9 @@ Result<void> set_nodelay(int fd, bool on);
 void set_quickack(int fd);  // until the kernel leaves quick-ack mode again, which the next send may do
 std::optional<TcpInfo> read_tcp_info(int fd);
 std::string read_congestion_control(int fd);
+// Its own end and its peer's; an address without a family where there is none.
+SocketAddress local_address(int fd);
+SocketAddress peer_address(int fd);
 // The next close sends an RST and drops what the peer has not acknowledged (socket(7), SO_LINGER with 0 seconds).
 void set_reset_on_close(int fd);
 // Sent, or still to be sent, and not acknowledged; 0 for a socket that is closed (tcp(7), SIOCOUTQ).

@@ -1,4 +1,4 @@
-// TCP on libuv: a listener, a connection, socket options, TCP_INFO.
+// TCP on libuv: a connection, accepted (net/listener.h) or made, its socket options, TCP_INFO.
 //
 // A connection owns its handle: open, closing, closed. It is destroyed by its owner at any time, also from inside its
 // own callbacks; the handle itself is freed in uv's close callback. No callback comes after close() or the destructor.
@@ -70,23 +70,6 @@ class Connector {
 
  private:
   struct Impl;
-  Impl* impl_;
-};
-
-class TcpListener {
- public:
-  using OnConnection = std::function<void(std::unique_ptr<TcpConnection>)>;
-  // SO_REUSEADDR; backlog 1024. Errors: address ("address already in use", ...).
-  static Result<std::unique_ptr<TcpListener>> listen(Loop& loop, const SocketAddress& address,
-                                                     OnConnection on_connection);
-  ~TcpListener();
-  TcpListener(const TcpListener&) = delete;
-  TcpListener& operator=(const TcpListener&) = delete;
-  [[nodiscard]] std::string local_text() const;  // with the port that port 0 became
-
- private:
-  struct Impl;
-  explicit TcpListener(Impl* impl);
   Impl* impl_;
 };
 

@@ -17,17 +17,6 @@ void add(ProxyCounts& counts, const Relay& relay) {
   counts.pauses += relay.pauses(Side::downstream) + relay.pauses(Side::upstream);
 }
 
-// Whether a connection to `upstream` would come in at the listener at `listening`, and so on without end.
-bool leads_back(const std::string& upstream, const std::string& listening) {
-  if (upstream == listening) return true;
-  const auto port = [](const std::string& text) { return text.substr(text.rfind(':')); };
-  const auto everywhere = [](const std::string& text) {
-    return text.starts_with("[::]:") || text.starts_with("0.0.0.0:");
-  };
-  const bool to_this_machine = upstream.starts_with("127.") || upstream.starts_with("[::1]:") || everywhere(upstream);
-  return to_this_machine && port(upstream) == port(listening) && (everywhere(listening) || everywhere(upstream));
-}
-
 }  // namespace
 
 ProxyServer::ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem)
@@ -43,24 +32,12 @@ ProxyServer::~ProxyServer() = default;
 Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyOptions options,
                                                          std::function<void(const std::string&)> on_problem) {
   std::unique_ptr<ProxyServer> server(new ProxyServer(loop, std::move(options), std::move(on_problem)));
-  Error error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""};
-  for (const auto& address : server->options_.listen_addresses) {
-    auto listener = net::TcpListener::listen(
-        loop, address, [raw = server.get()](auto connection) { raw->accept(std::move(connection)); });
-    if (listener) {
-      server->listener_ = std::move(*listener);
-      server->local_text_ = server->listener_->local_text();
-      for (const auto& upstream : server->options_.upstream_addresses) {
-        if (!leads_back(upstream.text(), server->local_text_)) continue;
-        return std::unexpected(Error{.code = ErrorCode::address,
-                                     .message = "is where this proxy itself listens; the indexer needs another address",
-                                     .subject = "--upstream " + upstream.text()});
-      }
-      return server;
-    }
-    error = std::move(listener.error());
-  }
-  return std::unexpected(std::move(error));
+  auto intake = Intake::listen(
+      loop, server->options_.routes, [raw = server.get()](Arrival arrival) { raw->accept(std::move(arrival)); },
+      server->on_problem_);
+  if (!intake) return std::unexpected(std::move(intake.error()));
+  server->intake_ = std::move(*intake);
+  return server;
 }
 
 void ProxyServer::record_to(Recorder& recorder) {
@@ -79,20 +56,16 @@ void ProxyServer::record_to(Recorder& recorder) {
   recorder.set_on_room([wakeup = room_wakeup_.get()] { wakeup->wake(); });
 }
 
-std::string ProxyServer::local_text() const {
-  return local_text_;
-}
-
-void ProxyServer::accept(std::unique_ptr<net::TcpConnection> downstream) {
+void ProxyServer::accept(Arrival arrival) {
   if (options_.max_connections > 0 && connections_.size() >= options_.max_connections) {
     if (counts_.turned_away++ == 0) {
       on_problem_("more than " + std::to_string(options_.max_connections) +
                   " connections (--max-connections): the others are turned away");
     }
-    downstream->reset();
+    arrival.downstream->reset();
     return;
   }
-  if (!descriptors_short_ && downstream->fd() + kSpareDescriptors >= descriptor_limit_) {
+  if (!descriptors_short_ && arrival.downstream->fd() + kSpareDescriptors >= descriptor_limit_) {
     descriptors_short_ = true;
     on_problem_("nearly out of file descriptors (ulimit -n is " + std::to_string(descriptor_limit_) +
                 "): connections above that are dropped, and not recorded");
@@ -100,7 +73,7 @@ void ProxyServer::accept(std::unique_ptr<net::TcpConnection> downstream) {
   ++counts_.connections;
   const ConnectionId id = ++last_id_;
   auto& connection = connections_[id];
-  connection = std::make_unique<RelayedConnection>(*surroundings_, id, std::move(downstream));
+  connection = std::make_unique<RelayedConnection>(*surroundings_, id, std::move(arrival));
   if (holding_) connection->handle(event::RecorderFull{});
 }
 
@@ -135,7 +108,7 @@ void ProxyServer::on_room() {
 }
 
 void ProxyServer::stop() {
-  listener_.reset();
+  intake_->stop();
   for_all([] { return event::Stop{net::monotonic_now()}; });
   if (room_wakeup_) room_wakeup_->let_loop_end();  // the recorder's thread may still wake it
 }

@@ -1,4 +1,4 @@
-// The proxy: a listener, the connections it took, one recorder for all. Lives on the loop's thread.
+// The proxy: its intake, the connections it took, one recorder for all. Lives on the loop's thread.
 #pragma once
 
 #include <climits>
@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "net/loop.h"
 #include "net/tcp.h"
 #include "proto/error.h"
+#include "proxy/intake.h"
 #include "proxy/recorder.h"
 #include "proxy/relayed_connection.h"
 
@@ -27,8 +29,8 @@ struct ProxyCounts {
 
 class ProxyServer {
  public:
-  // Binds the port, so that local_text() is known; connections are taken once record_to() was called and the loop runs.
-  // Errors: address.
+  // Binds the ports, so that local_texts() is known; connections are taken once record_to() was called and the loop
+  // runs. Errors: address.
   static Result<std::unique_ptr<ProxyServer>> listen(net::Loop& loop, ProxyOptions options,
                                                      std::function<void(const std::string&)> on_problem);
   ~ProxyServer();
@@ -37,7 +39,8 @@ class ProxyServer {
 
   // The recorder must be finished before the server is destroyed.
   void record_to(Recorder& recorder);
-  [[nodiscard]] std::string local_text() const;
+  // Where each route listens, in the order of the routes.
+  [[nodiscard]] std::vector<std::string> local_texts() const { return intake_->local_texts(); }
 
   // Takes no more, closes every connection after what is queued for it, and records that. The loop's run() then ends
   // when all is delivered.
@@ -47,7 +50,7 @@ class ProxyServer {
 
  private:
   ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem);
-  void accept(std::unique_ptr<net::TcpConnection> downstream);
+  void accept(Arrival arrival);
   void finished(ConnectionId id);
   void hold_if_full();
   void on_room();
@@ -56,8 +59,7 @@ class ProxyServer {
   net::Loop& loop_;
   const ProxyOptions options_;
   std::function<void(const std::string&)> on_problem_;
-  std::unique_ptr<net::TcpListener> listener_;
-  std::string local_text_;
+  std::unique_ptr<Intake> intake_;
   int descriptor_limit_ = INT_MAX;
   bool descriptors_short_ = false;
   std::unique_ptr<RelayedConnection::Surroundings> surroundings_;

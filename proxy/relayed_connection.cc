@@ -23,19 +23,19 @@ void fill(capture::SocketOptions& out, const net::SocketOptions& options, const 
 
 }  // namespace
 
-RelayedConnection::RelayedConnection(const Surroundings& surroundings, ConnectionId id,
-                                     std::unique_ptr<net::TcpConnection> downstream)
+RelayedConnection::RelayedConnection(const Surroundings& surroundings, ConnectionId id, Arrival arrival)
     : surroundings_(surroundings),
       id_(id),
-      accepted_(net::monotonic_now()),
+      accepted_(arrival.accepted),
+      destination_(std::move(arrival.destination)),
       handlers_{{*this, Side::downstream}, {*this, Side::upstream}} {
   const auto& options = surroundings_.options;
   // A peer that is gone already tells so itself.
-  [[maybe_unused]] const auto set = downstream->set_options(options.downstream_options);
-  socket(Side::downstream) = std::move(downstream);
+  [[maybe_unused]] const auto set = arrival.downstream->set_options(options.downstream_options);
+  socket(Side::downstream) = std::move(arrival.downstream);
   socket(Side::downstream)->set_handler(&handlers_[index(Side::downstream)]);
-  connector_ = std::make_unique<net::Connector>(surroundings_.loop, options.upstream_addresses,
-                                                options.upstream_options, options.connect_timeout_ns,
+  connector_ = std::make_unique<net::Connector>(surroundings_.loop, destination_->addresses, options.upstream_options,
+                                                options.connect_timeout_ns,
                                                 [this](auto result) { on_connected(std::move(result)); });
 }
 
@@ -79,7 +79,7 @@ void RelayedConnection::record_open(const std::string& upstream_peer) {
   open.set_downstream_peer(downstream.peer_text());
   open.set_downstream_local(downstream.local_text());
   fill(*open.mutable_downstream_options(), options.downstream_options, downstream);
-  open.set_upstream_url(options.upstream.text);
+  open.set_upstream_url(destination_->url.text);
   open.set_upstream_peer(upstream_peer);
   if (const auto& upstream = socket(Side::upstream)) {
     open.set_upstream_local(upstream->local_text());

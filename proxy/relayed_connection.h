@@ -10,15 +10,15 @@
 #include "net/tcp.h"
 #include "proto/error.h"
 #include "proto/words.h"
+#include "proxy/intake.h"
 #include "proxy/recorder.h"
 #include "proxy/relay.h"
+#include "proxy/route.h"
 
 namespace ztape::proxy {
 
 struct ProxyOptions {
-  net::Url upstream;
-  std::vector<net::SocketAddress> upstream_addresses;  // tried in order
-  std::vector<net::SocketAddress> listen_addresses;    // the first that can be used
+  std::vector<Route> routes;
   net::SocketOptions downstream_options;
   net::SocketOptions upstream_options;
   int64_t connect_timeout_ns = 10'000'000'000;
@@ -37,7 +37,7 @@ class RelayedConnection {
   };
 
   // Begins to connect upstream at once. `surroundings` must outlive it.
-  RelayedConnection(const Surroundings& surroundings, ConnectionId id, std::unique_ptr<net::TcpConnection> downstream);
+  RelayedConnection(const Surroundings& surroundings, ConnectionId id, Arrival arrival);
   ~RelayedConnection();
   RelayedConnection(const RelayedConnection&) = delete;
   RelayedConnection& operator=(const RelayedConnection&) = delete;
@@ -78,6 +78,7 @@ class RelayedConnection {
   const Surroundings& surroundings_;
   const ConnectionId id_;
   const MonotonicTime accepted_;
+  const std::shared_ptr<const Destination> destination_;
   Relay relay_;
   std::vector<Action> actions_;
   SideHandler handlers_[2];

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "net/listener.h"
 #include "net/loop.h"
 #include "net/tcp.h"
 #include "proto/error.h"

@@ -4,6 +4,8 @@
 
 #include <deque>
 
+#include "net/listener.h"
+
 namespace ztape::net {
 namespace {
 
