@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/descriptors.h"
 #include "cli/proxy_options.h"
 #include "http2/call.h"
 #include "net/loop.h"
@@ -56,6 +57,9 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
     text += "not connected upstream: " + report::counted(counts.upstream_failures, "connection") + "\n";
   }
   if (counts.turned_away > 0) text += "turned away: " + report::counted(counts.turned_away, "connection") + "\n";
+  if (counts.descriptor_waits > 0) {
+    text += "waited for file descriptors: " + report::counted(counts.descriptor_waits, "time") + "\n";
+  }
   if (counts.holds > 0) text += "the disk held the traffic back: " + report::counted(counts.holds, "time") + "\n";
   text += calls_table(report.calls);
   text += "lost: " + lost_text(report) + "\n";
@@ -114,6 +118,7 @@ int run_proxy(int argc, char** argv) {
   for (const auto& route : command->proxy.routes) upstreams.push_back(route.destination->url.text);
   std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
 
+  if (const auto ready = prepare_descriptors(); !ready) return fail("proxy", ready.error());
   net::Loop loop;
   auto server = proxy::ProxyServer::listen(loop, std::move(command->proxy),
                                            [](const std::string& line) { spdlog::warn("{}", line); });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/descriptors.h"
 #include "cli/units.h"
 #include "net/loop.h"
 #include "replay/engine.h"
@@ -254,6 +255,7 @@ int replay_capture(const ReplayArguments& arguments) {
       return fail("replay", opened.error());
     }
   }
+  if (const auto ready = prepare_descriptors(); !ready) return fail("replay", ready.error());
   auto report = play(*capture, arguments);
   add_damage(*capture, report.incomplete);
   if (!report.incomplete.empty()) report.verdict = replay::Verdict::incomplete;

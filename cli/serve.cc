@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/descriptors.h"
 #include "cli/units.h"
 #include "net/address.h"
 #include "net/loop.h"
@@ -142,6 +143,7 @@ int serve(ServeArguments arguments) {
   const auto book = load_book(arguments, lacking);
   if (!book) return fail("serve", book.error());
 
+  if (const auto ready = prepare_descriptors(); !ready) return fail("serve", ready.error());
   net::Loop loop;
   const auto& file = arguments.file;
   const auto server = listen(loop, arguments.listen, *book, arguments.options);

@@ -1,10 +1,27 @@
 #include "proxy/intake.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <climits>
 #include <utility>
+
+#include "net/descriptor.h"
 
 namespace ztape::proxy {
 namespace {
+
+// Besides what a connection takes: files of the recorder, and those who look at the statistics.
+constexpr int kSpare = 8;
+// A connection's two, and the spare ones.
+constexpr int kNeeded = 2 + kSpare;
+constexpr int64_t kRoomCheckNs = 20'000'000;
+
+int read_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) return INT_MAX;
+  return static_cast<int>(limit.rlim_cur);
+}
 
 // Whether a connection to `upstream` would come in at the listener at `listening`, and so on without end.
 bool leads_back(const std::string& upstream, const std::string& listening) {
@@ -20,7 +37,11 @@ bool leads_back(const std::string& upstream, const std::string& listening) {
 }  // namespace
 
 Intake::Intake(net::Loop& loop, OnArrival on_arrival, OnProblem on_problem)
-    : loop_(loop), on_arrival_(std::move(on_arrival)), on_problem_(std::move(on_problem)) {}
+    : loop_(loop),
+      on_arrival_(std::move(on_arrival)),
+      on_problem_(std::move(on_problem)),
+      room_timer_(loop),
+      descriptor_limit_(read_descriptor_limit()) {}
 
 Intake::~Intake() = default;
 
@@ -60,9 +81,10 @@ Result<void> Intake::listen_for(const Route& route) {
   Error error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""};
   for (const auto& address : route.listen_addresses) {
     auto listener = net::TcpListener::listen(loop_, address, [this, destination = route.destination](auto connection) {
-      on_arrival_({.downstream = std::move(connection), .accepted = net::monotonic_now(), .destination = destination});
+      accepted({.downstream = std::move(connection), .accepted = net::monotonic_now(), .destination = destination});
     });
     if (listener) {
+      (*listener)->set_on_exhausted([this](const std::string&) { tell_that_some_wait(); });
       listeners_.push_back(std::move(*listener));
       return {};
     }
@@ -71,7 +93,46 @@ Result<void> Intake::listen_for(const Route& route) {
   return std::unexpected(std::move(error));
 }
 
+void Intake::accepted(Arrival arrival) {
+  highest_fd_ = std::max(highest_fd_, arrival.downstream->fd());
+  on_arrival_(std::move(arrival));
+  if (!room_for_another()) wait_for_room();
+}
+
+bool Intake::room_for_another() const {
+  // The kernel gives the lowest free number: far below the limit there is no need to try.
+  if (highest_fd_ + kNeeded < descriptor_limit_ / 2) return true;
+  return net::descriptors_left(kNeeded);
+}
+
+void Intake::wait_for_room() {
+  if (std::exchange(waiting_, true)) return;
+  for (const auto& listener : listeners_) listener->pause();
+  tell_that_some_wait();
+  room_timer_.start(kRoomCheckNs, [this] { look_again(); });
+}
+
+void Intake::look_for_room() {
+  if (!waiting_ || !room_for_another()) return;
+  waiting_ = false;
+  room_timer_.cancel();
+  for (const auto& listener : listeners_) listener->resume();
+}
+
+void Intake::look_again() {
+  look_for_room();
+  if (waiting_) room_timer_.start(kRoomCheckNs, [this] { look_again(); });
+}
+
+void Intake::tell_that_some_wait() {
+  if (waits_++ > 0) return;
+  on_problem_("nearly out of file descriptors (the limit, ulimit -n, is " + std::to_string(descriptor_limit_) +
+              "): further connections wait in the kernel's queue until others end");
+}
+
 void Intake::stop() {
+  waiting_ = false;
+  room_timer_.cancel();
   listeners_.clear();
 }
 

@@ -1,16 +1,11 @@
 #include "proxy/proxy_server.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace ztape::proxy {
 namespace {
-
-// A relayed connection takes two, and libuv drops, without a word, what accept(2) has no descriptor for.
-constexpr int kSpareDescriptors = 4;
 
 void add(ProxyCounts& counts, const Relay& relay) {
   for (const auto direction : kDirections) counts.bytes[ztape::index(direction)] += relay.bytes(direction);
@@ -20,12 +15,7 @@ void add(ProxyCounts& counts, const Relay& relay) {
 }  // namespace
 
 ProxyServer::ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem)
-    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= INT_MAX) {
-    descriptor_limit_ = static_cast<int>(limit.rlim_cur);
-  }
-}
+    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {}
 
 ProxyServer::~ProxyServer() = default;
 
@@ -65,11 +55,6 @@ void ProxyServer::accept(Arrival arrival) {
     arrival.downstream->reset();
     return;
   }
-  if (!descriptors_short_ && arrival.downstream->fd() + kSpareDescriptors >= descriptor_limit_) {
-    descriptors_short_ = true;
-    on_problem_("nearly out of file descriptors (ulimit -n is " + std::to_string(descriptor_limit_) +
-                "): connections above that are dropped, and not recorded");
-  }
   ++counts_.connections;
   const ConnectionId id = ++last_id_;
   auto& connection = connections_[id];
@@ -82,6 +67,7 @@ void ProxyServer::finished(ConnectionId id) {
   if (found == connections_.end()) return;
   add(counts_, found->second->relay());
   connections_.erase(found);
+  intake_->look_for_room();
 }
 
 // An event may end a connection, which takes it out of the map.
@@ -115,6 +101,7 @@ void ProxyServer::stop() {
 
 ProxyCounts ProxyServer::counts() const {
   ProxyCounts all = counts_;
+  all.descriptor_waits = intake_->waits();
   for (const auto& [id, connection] : connections_) add(all, connection->relay());
   return all;
 }

@@ -1,7 +1,6 @@
 // The proxy: its intake, the connections it took, one recorder for all. Lives on the loop's thread.
 #pragma once
 
-#include <climits>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,10 +20,11 @@ namespace ztape::proxy {
 struct ProxyCounts {
   uint64_t connections = 0;
   uint64_t upstream_failures = 0;
-  uint64_t turned_away = 0;    // above max_connections
-  uint64_t bytes[2] = {0, 0};  // relayed, by direction
-  uint64_t pauses = 0;         // a full queue stopped a reader
-  uint64_t holds = 0;          // the recorder stopped all
+  uint64_t turned_away = 0;       // above max_connections
+  uint64_t descriptor_waits = 0;  // how often connections had to wait for file descriptors
+  uint64_t bytes[2] = {0, 0};     // relayed, by direction
+  uint64_t pauses = 0;            // a full queue stopped a reader
+  uint64_t holds = 0;             // the recorder stopped all
 };
 
 class ProxyServer {
@@ -60,8 +60,6 @@ class ProxyServer {
   const ProxyOptions options_;
   std::function<void(const std::string&)> on_problem_;
   std::unique_ptr<Intake> intake_;
-  int descriptor_limit_ = INT_MAX;
-  bool descriptors_short_ = false;
   std::unique_ptr<RelayedConnection::Surroundings> surroundings_;
   std::unique_ptr<net::Wakeup> room_wakeup_;
   std::unordered_map<ConnectionId, std::unique_ptr<RelayedConnection>> connections_;
