@@ -14,9 +14,10 @@
 namespace ztape::test {
 namespace {
 
-// Sets `ulimit -n`, soft and hard, for what follows.
+// Sets `ulimit -n`, soft and hard, for what follows, and closes what whoever runs the tests may have left open.
 std::vector<std::string> with_descriptors(int limit) {
-  return {"sh", "-c", "ulimit -n " + std::to_string(limit) + "; exec \"$@\"", "sh"};
+  return {"sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n " + std::to_string(limit) + "; exec \"$@\"",
+          "sh"};
 }
 
 // The test needs two descriptors a connection itself. Returns false where the machine has too few.
