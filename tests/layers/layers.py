@@ -16,6 +16,7 @@ OUTSIDE = ["tests", "bench"]  # may use every layer
 # header -> where it may stand: folders, or single files
 RESTRICTED = [
     (re.compile(r"uv(/.*)?\.h$"), ["net/", "cli/main.cc", "tests/"], "libuv belongs to net/ (cli/main.cc: its version)"),
+    (re.compile(r"openssl/"), ["net/tls_", "net/self_signed.cc", "cli/main.cc", "tests/"], "OpenSSL belongs to net/'s TLS files"),
     (re.compile(r"cxxopts\.hpp$"), ["cli/"], "arguments are parsed in cli/"),
     (re.compile(r"spdlog/sinks/"), ["cli/"], "only cli/ decides where logs go"),
     (re.compile(r"grpc(pp|\+\+)?/|.*\.grpc\.pb\.h$"), ["tests/", "bench/"], "grpc++ is the independent peer, not our engine"),

@@ -36,6 +36,11 @@ class Breaches(unittest.TestCase):
         self.assert_clean("net/tcp.cc", "#include <uv.h>\n")
         self.assert_clean("cli/main.cc", "#include <uv.h>\n")
 
+    def test_openssl_stays_in_nets_tls_files(self):
+        self.assert_breach("proxy/relay.h", "#include <openssl/ssl.h>\n", "OpenSSL")
+        self.assert_breach("net/tcp.cc", "#include <openssl/ssl.h>\n", "OpenSSL")
+        self.assert_clean("net/tls_engine.cc", "#include <openssl/ssl.h>\n")
+
     def test_cxxopts_and_sinks_stay_in_cli(self):
         self.assert_breach("report/text.cc", "#include <cxxopts.hpp>\n", "arguments")
         self.assert_breach("proxy/tap.cc", "#include <spdlog/sinks/stdout_color_sinks.h>\n", "logs")
