@@ -1,17 +1,11 @@
 #include "capture-format/writer.h"
 
-#include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <poll.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -19,6 +13,7 @@
 #include <vector>
 
 #include "capture-format/layout.h"
+#include "capture-format/output_file.h"
 #include "capture-format/record_block.h"
 
 namespace ztape {
@@ -90,11 +85,8 @@ uint8_t* put_bytes_field(int number, const void* bytes, std::size_t length, uint
 }  // namespace
 
 struct CaptureWriter::Impl {
-  std::string name;
+  std::unique_ptr<OutputFile> file;
   WriterOptions options;
-  int fd = -1;
-  bool owned = false;    // stdout is not ours to close
-  bool regular = false;  // a file that can be cut back after a failed write
   std::optional<Error> error;
   bool finished = false;
 
@@ -102,72 +94,42 @@ struct CaptureWriter::Impl {
   std::string pending;  // the open block's records
   uint32_t pending_records = 0;
   TimeSpan pending_times;
-  std::vector<uint8_t> outgoing;  // a header and its zstd frame
 
   uint64_t capture_id = 0;
   uint64_t records = 0;  // in the blocks written
   TimeSpan times;
   std::vector<layout::BlockSizes> blocks;
   Hash chain = new_hash();  // over the block headers' own checksums
-  uint64_t written = 0;
   std::unordered_map<ConnectionId, std::array<DirectionSum, 2>> sums;
 
-  Result<void> open(const std::string& path);
   Result<void> usable() const;
   Result<void> fail(std::string message);
+  Result<void> failed(const Error& why);  // from now on
   // Room for a record of `length` bytes, its length written already. The pointer holds until the next call.
   Result<uint8_t*> add_record(std::size_t length);
   Result<void> added();
-  Result<void> write_block();
-  Result<void> write_all(std::span<const uint8_t> bytes);
+  Result<void> write_block(bool bulk);
   Result<void> put_chunk(const ChunkView& chunk);
   void set_level(int level);
 };
 
-Result<void> CaptureWriter::Impl::open(const std::string& path) {
-  if (path == "-") {
-    name = "stdout";
-    fd = STDOUT_FILENO;
-    return {};
-  }
-  name = path;
-  const int how = O_WRONLY | O_CREAT | O_CLOEXEC | (options.overwrite ? 0 : O_EXCL);
-  fd = ::open(path.c_str(), how, S_IRUSR | S_IWUSR);
-  if (fd < 0 && errno == EEXIST) {
-    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the file exists already", .subject = name});
-  }
-  if (fd < 0) {
-    return std::unexpected(Error{
-        .code = ErrorCode::io, .message = std::string("cannot be created: ") + std::strerror(errno), .subject = name});
-  }
-  owned = true;
-  struct stat status{};
-  regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-  // Two writers would spoil each other's capture. A file system without locks is taken as it is.
-  if (regular && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(std::exchange(fd, -1));
-    return std::unexpected(
-        Error{.code = ErrorCode::usage, .message = "another program is writing it", .subject = name});
-  }
-  if (options.overwrite && regular) {
-    // A file that was there before keeps the mode it had, and a capture is not for others' eyes.
-    fchmod(fd, S_IRUSR | S_IWUSR);
-    if (ftruncate(fd, 0) != 0) return fail(std::string("cannot be emptied: ") + std::strerror(errno));
-  }
-  return {};
-}
-
 Result<void> CaptureWriter::Impl::usable() const {
   if (error) return std::unexpected(*error);
   if (finished) {
-    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = name});
+    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = file->name()});
   }
   return {};
 }
 
 Result<void> CaptureWriter::Impl::fail(std::string message) {
-  error = Error{.code = ErrorCode::io, .message = std::move(message), .subject = name, .offset = written};
+  error = Error{
+      .code = ErrorCode::io, .message = std::move(message), .subject = file->name(), .offset = file->size()};
   return std::unexpected(*error);
+}
+
+Result<void> CaptureWriter::Impl::failed(const Error& why) {
+  error = why;
+  return std::unexpected(why);
 }
 
 void CaptureWriter::Impl::set_level(int level) {
@@ -179,7 +141,7 @@ Result<uint8_t*> CaptureWriter::Impl::add_record(std::size_t length) {
     return std::unexpected(
         Error{.code = ErrorCode::over_limit,
               .message = "a record of " + std::to_string(length) + " bytes is larger than a capture holds",
-              .subject = name});
+              .subject = file->name()});
   }
   const std::size_t held = pending.size();
   const std::size_t prefix = CodedOutputStream::VarintSize64(length);
@@ -192,17 +154,19 @@ Result<uint8_t*> CaptureWriter::Impl::add_record(std::size_t length) {
 
 Result<void> CaptureWriter::Impl::added() {
   ++pending_records;
-  if (pending.size() >= options.block_bytes || pending_records == layout::kMaxBlockRecords) return write_block();
+  if (pending.size() >= options.block_bytes || pending_records == layout::kMaxBlockRecords) {
+    return write_block(true);
+  }
   return {};
 }
 
-Result<void> CaptureWriter::Impl::write_block() {
+Result<void> CaptureWriter::Impl::write_block(bool bulk) {
   if (pending_records == 0) return {};
   if (blocks.size() == layout::kMaxBlocks) return fail("the file has as many blocks as a capture can have");
   const std::size_t bound = ZSTD_compressBound(pending.size());
-  outgoing.resize(layout::kHeaderBytes + bound);
+  uint8_t* const outgoing = file->room(layout::kHeaderBytes + bound);
   const std::size_t compressed =
-      ZSTD_compress2(context.get(), outgoing.data() + layout::kHeaderBytes, bound, pending.data(), pending.size());
+      ZSTD_compress2(context.get(), outgoing + layout::kHeaderBytes, bound, pending.data(), pending.size());
   if (ZSTD_isError(compressed)) return fail(std::string("zstd: ") + ZSTD_getErrorName(compressed));
 
   if (blocks.empty()) capture_id = XXH3_64bits(pending.data(), pending.size());
@@ -215,10 +179,10 @@ Result<void> CaptureWriter::Impl::write_block() {
                               .compressed_bytes = static_cast<uint32_t>(compressed),
                               .decompressed_bytes = static_cast<uint32_t>(pending.size()),
                               .record_count = pending_records,
-                              .checksum = XXH3_64bits(outgoing.data() + layout::kHeaderBytes, compressed)};
+                              .checksum = XXH3_64bits(outgoing + layout::kHeaderBytes, compressed)};
   const auto bytes = layout::encode(header);
-  std::memcpy(outgoing.data(), bytes.data(), bytes.size());
-  if (auto done = write_all(std::span(outgoing.data(), layout::kHeaderBytes + compressed)); !done) return done;
+  std::memcpy(outgoing, bytes.data(), bytes.size());
+  if (auto done = file->commit(layout::kHeaderBytes + compressed, bulk); !done) return failed(done.error());
 
   XXH3_64bits_update(chain.get(), bytes.data() + bytes.size() - layout::kHeaderChecksumBytes,
                      layout::kHeaderChecksumBytes);
@@ -230,28 +194,6 @@ Result<void> CaptureWriter::Impl::write_block() {
   pending.clear();
   pending_records = 0;
   pending_times = {};
-  return {};
-}
-
-Result<void> CaptureWriter::Impl::write_all(std::span<const uint8_t> bytes) {
-  const uint64_t before = written;
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
-      poll(&ready, 1, -1);
-      continue;
-    }
-    if (done < 0) {
-      const std::string why = std::strerror(errno);
-      // What a full disk took of this block is of no use: the file then ends with its last whole block.
-      if (regular && ftruncate(fd, static_cast<off_t>(before)) == 0) written = before;
-      return fail("cannot be written: " + why);
-    }
-    written += static_cast<uint64_t>(done);
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
   return {};
 }
 
@@ -284,9 +226,8 @@ CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 CaptureWriter::~CaptureWriter() {
   auto& w = *impl_;
   if (!w.error && !w.finished) {
-    [[maybe_unused]] const auto done = w.write_block();  // nobody is left to tell
+    [[maybe_unused]] const auto done = w.write_block(false);  // nobody is left to tell
   }
-  if (w.owned && w.fd >= 0) close(w.fd);
 }
 
 Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::string& path, capture::CaptureStart start,
@@ -294,7 +235,9 @@ Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::string& 
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->options.block_bytes = std::clamp<std::size_t>(options.block_bytes, 1, kLargestBlockBytes);
-  if (auto opened = impl->open(path); !opened) return std::unexpected(std::move(opened.error()));
+  auto file = OutputFile::create(path, options.overwrite);
+  if (!file) return std::unexpected(std::move(file.error()));
+  impl->file = std::move(*file);
   ZSTD_CCtx_setParameter(impl->context.get(), ZSTD_c_checksumFlag, 1);
   impl->set_level(options.compression_level);
   std::unique_ptr<CaptureWriter> writer(new CaptureWriter(std::move(impl)));
@@ -306,7 +249,7 @@ Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::string& 
   if (done) done = writer->flush();
   if (!done) {
     // Nothing of a capture is in it: leave no empty file behind.
-    if (writer->impl_->regular && !options.overwrite) unlink(path.c_str());
+    if (!options.overwrite) writer->impl_->file->remove(path);
     writer->impl_->finished = true;
     return std::unexpected(std::move(done.error()));
   }
@@ -368,17 +311,17 @@ Result<void> CaptureWriter::append_close(capture::ConnectionClose close) {
 }
 
 Result<void> CaptureWriter::flush() {
-  if (auto ok = impl_->usable(); !ok) return ok;
-  return impl_->write_block();
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  if (auto done = w.write_block(false); !done) return done;
+  if (auto done = w.file->flush(); !done) return w.failed(done.error());
+  return {};
 }
 
 Result<void> CaptureWriter::sync() {
   auto& w = *impl_;
   if (auto ok = w.usable(); !ok) return ok;
-  // A pipe or a terminal has nothing to sync.
-  if (fdatasync(w.fd) != 0 && errno != EINVAL && errno != EROFS) {
-    return w.fail(std::string("cannot be synced: ") + std::strerror(errno));
-  }
+  if (auto done = w.file->sync(); !done) return w.failed(done.error());
   return {};
 }
 
@@ -393,19 +336,13 @@ Result<void> CaptureWriter::finish() {
                                .last_time_ns = w.times.last_ns,
                                .checksum = XXH3_64bits_digest(w.chain.get())};
   const auto bytes = layout::encode(trailer);
-  std::string end(bytes.begin(), bytes.end());
-  end += layout::seek_table(w.blocks, w.blocks.size());
-  if (auto done = w.write_all({reinterpret_cast<const uint8_t*>(end.data()), end.size()}); !done) return done;
+  const auto table = layout::seek_table(w.blocks, w.blocks.size());
+  uint8_t* const end = w.file->room(bytes.size() + table.size());
+  std::memcpy(end, bytes.data(), bytes.size());
+  std::memcpy(end + bytes.size(), table.data(), table.size());
+  if (auto done = w.file->commit(bytes.size() + table.size(), false); !done) return w.failed(done.error());
+  if (auto done = w.file->close(); !done) return w.failed(done.error());
   w.finished = true;
-  if (!w.owned) return {};
-  if (struct stat status{}; w.regular && fstat(w.fd, &status) == 0 && status.st_nlink == 0) {
-    w.error = Error{.code = ErrorCode::io,
-                    .message = "was deleted while it was being written: nothing of it is left",
-                    .subject = w.name};
-    return std::unexpected(*w.error);
-  }
-  const int result = close(std::exchange(w.fd, -1));
-  if (result != 0 && errno != EINTR) return w.fail(std::string("cannot be closed: ") + std::strerror(errno));
   return {};
 }
 
@@ -414,11 +351,15 @@ void CaptureWriter::set_compression_level(int level) {
 }
 
 uint64_t CaptureWriter::bytes_written() const {
-  return impl_->written;
+  return impl_->file->size();
 }
 
 std::size_t CaptureWriter::block_bytes_pending() const {
   return impl_->pending.size();
+}
+
+bool CaptureWriter::all_in_file() const {
+  return impl_->pending.empty() && impl_->file->flushed();
 }
 
 }  // namespace ztape

@@ -14,8 +14,8 @@ constexpr int64_t kAnchorEveryNs = 60'000'000'000;
 constexpr std::size_t kCalmQueueBytes = 256 * 1024;
 constexpr std::size_t kBusyQueueBytes = 768 * 1024;
 constexpr int kCalmLevel = 1;
-constexpr int kBusyLevel = -10;
-constexpr int kStrainedLevel = -100;
+constexpr int kBusyLevel = -7;
+constexpr int kStrainedLevel = -20;
 
 Direction from_proto(capture::Direction direction) {
   return direction == capture::SERVER_TO_CLIENT ? Direction::server_to_client : Direction::client_to_server;
@@ -126,7 +126,7 @@ void RecordWriter::give_up(const Error& error) {
 }
 
 void RecordWriter::flush_if_due(MonotonicTime now) {
-  if (error_ || file_->block_bytes_pending() == 0 || now - block_started_ < kBlockAgeNs) return;
+  if (error_ || file_->all_in_file() || now - block_started_ < kBlockAgeNs) return;
   if (now - last_anchor_ >= kAnchorEveryNs) append_anchor(now);
   if (const auto done = file_->flush(); !done) return give_up(done.error());
   in_open_block_ = {};
@@ -151,7 +151,7 @@ void RecordWriter::choose_level(std::size_t queued_bytes) {
 }
 
 bool RecordWriter::idle() const {
-  return error_ || file_->block_bytes_pending() == 0;
+  return error_ || file_->all_in_file();
 }
 
 void RecordWriter::finish(MonotonicTime now) {

@@ -1,0 +1,70 @@
+// The file that blocks go to, or a pipe. What is written in bulk goes past the page cache (O_DIRECT), where the file
+// system lets it: on a machine that is busy with the traffic, copying into the cache and writing back from it costs
+// several times the relay's own work. The rest goes through the cache, so that a quiet recorder does not wait for the disk.
+//
+// Owns the descriptor. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "proto/error.h"
+
+namespace ztape {
+
+class OutputFile {
+ public:
+  // Creates `path` with mode 0600 ("-" is stdout) and locks it. Errors: usage (exists, somebody writes it), io.
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, bool overwrite);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  // Room for `size` bytes behind all that was committed. Valid until the next call of any method.
+  uint8_t* room(std::size_t size);
+
+  // The first `size` bytes of the room belong to the file. In bulk, less than a sector of them may stay behind until
+  // the next call of commit() or flush(). Errors: io; then the file ends where it ended before, as far as it can be cut.
+  Result<void> commit(std::size_t size, bool bulk);
+
+  // Everything committed is in the file, if only in the page cache. Errors: io.
+  Result<void> flush();
+  [[nodiscard]] bool flushed() const { return unwritten_ == 0; }
+
+  Result<void> sync();   // flush and fdatasync(2). Errors: io
+  Result<void> close();  // flushes. Errors: io; also where the file was deleted meanwhile
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] uint64_t size() const { return size_; }     // of what was committed
+  [[nodiscard]] bool regular() const { return regular_; }   // not a pipe: can be cut and removed
+  void remove(const std::string& path) const;               // an unfinished one of which nothing is left
+
+ private:
+  OutputFile() = default;
+  struct FreeBuffer {
+    void operator()(uint8_t* buffer) const;
+  };
+
+  Result<void> write(const uint8_t* bytes, std::size_t size, uint64_t offset, bool direct);
+  bool set_direct(bool on);
+  void keep_tail(std::size_t filled);
+  std::unexpected<Error> failed(const std::string& what, int error) const;
+
+  std::string name_;
+  int fd_ = -1;
+  bool owned_ = false;  // stdout is not ours to close
+  bool regular_ = false;
+  bool can_go_direct_ = false;
+  bool direct_ = false;  // as the descriptor is set now
+
+  // The last, incomplete sector of the file, and behind it what room() gave.
+  std::unique_ptr<uint8_t[], FreeBuffer> buffer_;
+  std::size_t capacity_ = 0;
+  std::size_t tail_ = 0;       // bytes of the incomplete sector
+  std::size_t unwritten_ = 0;  // the end of them, which is not in the file yet
+  uint64_t size_ = 0;
+};
+
+}  // namespace ztape
