@@ -120,8 +120,7 @@ Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t 
   const uint64_t before = offset;
   if (!direct) set_direct(false);
   while (size > 0) {
-    const ssize_t done =
-        regular_ ? ::pwrite(fd_, bytes, size, static_cast<off_t>(offset)) : ::write(fd_, bytes, size);
+    const ssize_t done = regular_ ? ::pwrite(fd_, bytes, size, static_cast<off_t>(offset)) : ::write(fd_, bytes, size);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
@@ -137,7 +136,8 @@ Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t 
       const int error = errno;
       // What a full disk took of this block is of no use: the file then ends with its last whole block. The sector
       // that stood there before may have been written anew, with the same bytes.
-      if (regular_) [[maybe_unused]] const int cut = ftruncate(fd_, static_cast<off_t>(std::max(before, size_ - unwritten_)));
+      if (regular_) [[maybe_unused]]
+        const int cut = ftruncate(fd_, static_cast<off_t>(std::max(before, size_ - unwritten_)));
       return failed("cannot be written", error);
     }
     offset += static_cast<uint64_t>(done);

@@ -1,6 +1,7 @@
 // The file that blocks go to, or a pipe. What is written in bulk goes past the page cache (O_DIRECT), where the file
 // system lets it: on a machine that is busy with the traffic, copying into the cache and writing back from it costs
-// several times the relay's own work. The rest goes through the cache, so that a quiet recorder does not wait for the disk.
+// several times the relay's own work. The rest goes through the cache, so that a quiet recorder does not wait for the
+// disk.
 //
 // Owns the descriptor. One thread at a time.
 #pragma once
@@ -26,7 +27,8 @@ class OutputFile {
   uint8_t* room(std::size_t size);
 
   // The first `size` bytes of the room belong to the file. In bulk, less than a sector of them may stay behind until
-  // the next call of commit() or flush(). Errors: io; then the file ends where it ended before, as far as it can be cut.
+  // the next call of commit() or flush(). Errors: io; then the file ends where it ended before, as far as it can be
+  // cut.
   Result<void> commit(std::size_t size, bool bulk);
 
   // Everything committed is in the file, if only in the page cache. Errors: io.
@@ -37,9 +39,9 @@ class OutputFile {
   Result<void> close();  // flushes. Errors: io; also where the file was deleted meanwhile
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] uint64_t size() const { return size_; }     // of what was committed
-  [[nodiscard]] bool regular() const { return regular_; }   // not a pipe: can be cut and removed
-  void remove(const std::string& path) const;               // an unfinished one of which nothing is left
+  [[nodiscard]] uint64_t size() const { return size_; }    // of what was committed
+  [[nodiscard]] bool regular() const { return regular_; }  // not a pipe: can be cut and removed
+  void remove(const std::string& path) const;              // an unfinished one of which nothing is left
 
  private:
   OutputFile() = default;

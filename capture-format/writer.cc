@@ -116,14 +116,14 @@ struct CaptureWriter::Impl {
 Result<void> CaptureWriter::Impl::usable() const {
   if (error) return std::unexpected(*error);
   if (finished) {
-    return std::unexpected(Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = file->name()});
+    return std::unexpected(
+        Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = file->name()});
   }
   return {};
 }
 
 Result<void> CaptureWriter::Impl::fail(std::string message) {
-  error = Error{
-      .code = ErrorCode::io, .message = std::move(message), .subject = file->name(), .offset = file->size()};
+  error = Error{.code = ErrorCode::io, .message = std::move(message), .subject = file->name(), .offset = file->size()};
   return std::unexpected(*error);
 }
 

@@ -57,8 +57,12 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
     text += "not connected upstream: " + report::counted(counts.upstream_failures, "connection") + "\n";
   }
   if (counts.turned_away > 0) text += "turned away: " + report::counted(counts.turned_away, "connection") + "\n";
-  if (counts.descriptor_waits > 0) {
-    text += "waited for file descriptors: " + report::counted(counts.descriptor_waits, "time") + "\n";
+  if (counts.intake.bad_proxy_headers > 0) {
+    text +=
+        "closed for want of a PROXY header: " + report::counted(counts.intake.bad_proxy_headers, "connection") + "\n";
+  }
+  if (counts.intake.descriptor_waits > 0) {
+    text += "waited for file descriptors: " + report::counted(counts.intake.descriptor_waits, "time") + "\n";
   }
   if (counts.holds > 0) text += "the disk held the traffic back: " + report::counted(counts.holds, "time") + "\n";
   text += calls_table(report.calls);
@@ -115,7 +119,7 @@ int run_proxy(int argc, char** argv) {
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
   const auto path = command->recorder.path;
   std::vector<std::string> upstreams;
-  for (const auto& route : command->proxy.routes) upstreams.push_back(route.destination->url.text);
+  for (const auto& route : command->proxy.intake.routes) upstreams.push_back(route.destination->url.text);
   std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
 
   if (const auto ready = prepare_descriptors(); !ready) return fail("proxy", ready.error());

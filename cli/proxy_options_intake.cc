@@ -47,7 +47,7 @@ Result<void> read_single_route(const cxxopts::ParseResult& words, ProxyCommand& 
   const auto& listen = words["listen"].as<std::string>();
   auto route = read_route("listen", listen, "upstream", upstream);
   if (!route) return std::unexpected(std::move(route.error()));
-  command.proxy.routes.push_back(std::move(*route));
+  command.proxy.intake.routes.push_back(std::move(*route));
   command.recorder.settings["upstream"] = upstream;
   command.recorder.settings["listen"] = listen;
   return {};
@@ -67,8 +67,8 @@ Result<void> read_routes(const cxxopts::ParseResult& words, ProxyCommand& comman
     }
     auto route = read_route("route", word.substr(0, equals), "route", word.substr(equals + 1));
     if (!route) return std::unexpected(std::move(route.error()));
-    command.proxy.routes.push_back(std::move(*route));
-    command.recorder.settings["route " + std::to_string(command.proxy.routes.size())] = word;
+    command.proxy.intake.routes.push_back(std::move(*route));
+    command.recorder.settings["route " + std::to_string(command.proxy.intake.routes.size())] = word;
   }
   return {};
 }
@@ -76,19 +76,23 @@ Result<void> read_routes(const cxxopts::ParseResult& words, ProxyCommand& comman
 }  // namespace
 
 void add_intake_options(cxxopts::Options& options) {
-  options.add_options()("upstream", "the indexer", text_value(), "URL")(
-      "listen", "where the wallet connects; port 0 takes a free one", text_value()->default_value("127.0.0.1:9167"),
-      "ADDR")("route",
-              "instead of both, and repeatable: several hops, one capture, one clock (wallet to indexer, indexer to "
-              "node)",
-              cxxopts::value<std::vector<std::string>>(),
-              "LISTEN=URL")("max-connections", "turn others away", cxxopts::value<uint32_t>(), "N");
+  auto add = options.add_options();
+  add("upstream", "the indexer", text_value(), "URL");
+  add("listen", "where the wallet connects; port 0 takes a free one", text_value()->default_value("127.0.0.1:9167"),
+      "ADDR");
+  add("route",
+      "instead of both, and repeatable: several hops, one capture, one clock (wallet to indexer, indexer to node)",
+      cxxopts::value<std::vector<std::string>>(), "LISTEN=URL");
+  add("proxy-protocol", "read the wallet's address from the PROXY header of a balancer, version 1 or 2");
+  add("max-connections", "turn others away", cxxopts::value<uint32_t>(), "N");
 }
 
 Result<void> read_intake_options(const cxxopts::ParseResult& words, ProxyCommand& command) {
   if (auto read = words.count("route") ? read_routes(words, command) : read_single_route(words, command); !read) {
     return read;
   }
+  command.proxy.intake.proxy_protocol = words.count("proxy-protocol") > 0;
+  command.recorder.settings["proxy-protocol"] = command.proxy.intake.proxy_protocol ? "on" : "off";
   if (words.count("max-connections")) {
     command.proxy.max_connections = words["max-connections"].as<uint32_t>();
     if (command.proxy.max_connections == 0) return bad_option("max-connections", "0 would turn everyone away");

@@ -15,6 +15,7 @@ namespace {
 constexpr int kSpare = 8;
 // A connection's two, and the spare ones.
 constexpr int kNeeded = 2 + kSpare;
+constexpr uint64_t kToldHeaders = 10;
 constexpr int64_t kRoomCheckNs = 20'000'000;
 
 int read_descriptor_limit() {
@@ -36,8 +37,9 @@ bool leads_back(const std::string& upstream, const std::string& listening) {
 
 }  // namespace
 
-Intake::Intake(net::Loop& loop, OnArrival on_arrival, OnProblem on_problem)
+Intake::Intake(net::Loop& loop, const IntakeOptions& options, OnArrival on_arrival, OnProblem on_problem)
     : loop_(loop),
+      options_(options),
       on_arrival_(std::move(on_arrival)),
       on_problem_(std::move(on_problem)),
       room_timer_(loop),
@@ -45,20 +47,21 @@ Intake::Intake(net::Loop& loop, OnArrival on_arrival, OnProblem on_problem)
 
 Intake::~Intake() = default;
 
-Result<std::unique_ptr<Intake>> Intake::listen(net::Loop& loop, const std::vector<Route>& routes, OnArrival on_arrival,
+Result<std::unique_ptr<Intake>> Intake::listen(net::Loop& loop, const IntakeOptions& options, OnArrival on_arrival,
                                                OnProblem on_problem) {
-  std::unique_ptr<Intake> intake(new Intake(loop, std::move(on_arrival), std::move(on_problem)));
-  for (const auto& route : routes) {
+  std::unique_ptr<Intake> intake(new Intake(loop, options, std::move(on_arrival), std::move(on_problem)));
+  for (const auto& route : intake->options_.routes) {
     if (auto listening = intake->listen_for(route); !listening) return std::unexpected(std::move(listening.error()));
   }
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    if (auto fine = intake->check_that_it_ends(routes, i); !fine) return std::unexpected(std::move(fine.error()));
+  for (std::size_t i = 0; i < intake->listeners_.size(); ++i) {
+    if (auto fine = intake->check_that_it_ends(i); !fine) return std::unexpected(std::move(fine.error()));
   }
   return intake;
 }
 
 // That no connection of route `first` comes in again, through whatever other routes, at its own listener.
-Result<void> Intake::check_that_it_ends(const std::vector<Route>& routes, std::size_t first) const {
+Result<void> Intake::check_that_it_ends(std::size_t first) const {
+  const auto& routes = options_.routes;
   std::vector<std::size_t> reached{first};
   for (std::size_t i = 0; i < reached.size(); ++i) {
     for (const auto& upstream : routes[reached[i]].destination->addresses) {
@@ -80,9 +83,8 @@ Result<void> Intake::check_that_it_ends(const std::vector<Route>& routes, std::s
 Result<void> Intake::listen_for(const Route& route) {
   Error error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""};
   for (const auto& address : route.listen_addresses) {
-    auto listener = net::TcpListener::listen(loop_, address, [this, destination = route.destination](auto connection) {
-      accepted({.downstream = std::move(connection), .accepted = net::monotonic_now(), .destination = destination});
-    });
+    auto listener = net::TcpListener::listen(
+        loop_, address, [this, &route](auto connection) { accepted(std::move(connection), route); });
     if (listener) {
       (*listener)->set_on_exhausted([this](const std::string&) { tell_that_some_wait(); });
       listeners_.push_back(std::move(*listener));
@@ -93,47 +95,86 @@ Result<void> Intake::listen_for(const Route& route) {
   return std::unexpected(std::move(error));
 }
 
-void Intake::accepted(Arrival arrival) {
-  highest_fd_ = std::max(highest_fd_, arrival.downstream->fd());
-  on_arrival_(std::move(arrival));
+void Intake::accepted(std::unique_ptr<net::TcpConnection> connection, const Route& route) {
+  highest_fd_ = std::max(highest_fd_, connection->fd());
+  Arrival arrival{.downstream = std::move(connection),
+                  .accepted = net::monotonic_now(),
+                  .destination = route.destination,
+                  .announced_peer = ""};
+  if (options_.proxy_protocol) {
+    wait_for_header(std::move(arrival));
+  } else {
+    on_arrival_(std::move(arrival));
+  }
   if (!room_for_another()) wait_for_room();
 }
 
+void Intake::wait_for_header(Arrival arrival) {
+  const auto wait = ++last_wait_;
+  auto& waiting = waiting_for_header_[wait];
+  waiting.peer = arrival.downstream->peer_text();
+  waiting.header = std::make_unique<ProxyHeaderWait>(
+      loop_, std::move(arrival.downstream), options_.proxy_header_patience_ns,
+      [this, wait](ProxyHeaderWait::Outcome outcome) { header_done(wait, std::move(outcome)); });
+  waiting.arrival = std::move(arrival);
+}
+
+void Intake::header_done(uint64_t wait, ProxyHeaderWait::Outcome outcome) {
+  auto waiting = std::move(waiting_for_header_.extract(wait).mapped());  // we are in a callback of it
+  if (outcome.problem.empty()) {
+    waiting.arrival.downstream = std::move(outcome.connection);
+    waiting.arrival.announced_peer = std::move(outcome.source);
+    return on_arrival_(std::move(waiting.arrival));
+  }
+  if (!outcome.silent) {
+    const auto told = ++counts_.bad_proxy_headers;
+    if (told <= kToldHeaders) {
+      on_problem_("a connection from " + waiting.peer + " is closed: " + outcome.problem +
+                  (told == kToldHeaders ? " (others like it are only counted)" : ""));
+    }
+  }
+  outcome.connection->reset();
+  look_for_room();
+}
+
 bool Intake::room_for_another() const {
+  // Those that wait for their header have no upstream socket yet.
+  const int needed = kNeeded + static_cast<int>(waiting_for_header_.size());
   // The kernel gives the lowest free number: far below the limit there is no need to try.
-  if (highest_fd_ + kNeeded < descriptor_limit_ / 2) return true;
-  return net::descriptors_left(kNeeded);
+  if (highest_fd_ + needed < descriptor_limit_ / 2) return true;
+  return net::descriptors_left(needed);
 }
 
 void Intake::wait_for_room() {
-  if (std::exchange(waiting_, true)) return;
+  if (std::exchange(waiting_for_room_, true)) return;
   for (const auto& listener : listeners_) listener->pause();
   tell_that_some_wait();
   room_timer_.start(kRoomCheckNs, [this] { look_again(); });
 }
 
 void Intake::look_for_room() {
-  if (!waiting_ || !room_for_another()) return;
-  waiting_ = false;
+  if (!waiting_for_room_ || !room_for_another()) return;
+  waiting_for_room_ = false;
   room_timer_.cancel();
   for (const auto& listener : listeners_) listener->resume();
 }
 
 void Intake::look_again() {
   look_for_room();
-  if (waiting_) room_timer_.start(kRoomCheckNs, [this] { look_again(); });
+  if (waiting_for_room_) room_timer_.start(kRoomCheckNs, [this] { look_again(); });
 }
 
 void Intake::tell_that_some_wait() {
-  if (waits_++ > 0) return;
+  if (counts_.descriptor_waits++ > 0) return;
   on_problem_("nearly out of file descriptors (the limit, ulimit -n, is " + std::to_string(descriptor_limit_) +
               "): further connections wait in the kernel's queue until others end");
 }
 
 void Intake::stop() {
-  waiting_ = false;
+  waiting_for_room_ = false;
   room_timer_.cancel();
   listeners_.clear();
+  waiting_for_header_.clear();
 }
 
 std::vector<std::string> Intake::local_texts() const {

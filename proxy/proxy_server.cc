@@ -23,7 +23,7 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
                                                          std::function<void(const std::string&)> on_problem) {
   std::unique_ptr<ProxyServer> server(new ProxyServer(loop, std::move(options), std::move(on_problem)));
   auto intake = Intake::listen(
-      loop, server->options_.routes, [raw = server.get()](Arrival arrival) { raw->accept(std::move(arrival)); },
+      loop, server->options_.intake, [raw = server.get()](Arrival arrival) { raw->accept(std::move(arrival)); },
       server->on_problem_);
   if (!intake) return std::unexpected(std::move(intake.error()));
   server->intake_ = std::move(*intake);
@@ -101,7 +101,7 @@ void ProxyServer::stop() {
 
 ProxyCounts ProxyServer::counts() const {
   ProxyCounts all = counts_;
-  all.descriptor_waits = intake_->waits();
+  all.intake = intake_->counts();
   for (const auto& [id, connection] : connections_) add(all, connection->relay());
   return all;
 }

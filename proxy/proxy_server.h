@@ -20,11 +20,11 @@ namespace ztape::proxy {
 struct ProxyCounts {
   uint64_t connections = 0;
   uint64_t upstream_failures = 0;
-  uint64_t turned_away = 0;       // above max_connections
-  uint64_t descriptor_waits = 0;  // how often connections had to wait for file descriptors
-  uint64_t bytes[2] = {0, 0};     // relayed, by direction
-  uint64_t pauses = 0;            // a full queue stopped a reader
-  uint64_t holds = 0;             // the recorder stopped all
+  uint64_t turned_away = 0;  // above max_connections
+  IntakeCounts intake;
+  uint64_t bytes[2] = {0, 0};  // relayed, by direction
+  uint64_t pauses = 0;         // a full queue stopped a reader
+  uint64_t holds = 0;          // the recorder stopped all
 };
 
 class ProxyServer {

@@ -18,7 +18,7 @@
 namespace ztape::proxy {
 
 struct ProxyOptions {
-  std::vector<Route> routes;
+  IntakeOptions intake;
   net::SocketOptions downstream_options;
   net::SocketOptions upstream_options;
   int64_t connect_timeout_ns = 10'000'000'000;
@@ -79,6 +79,7 @@ class RelayedConnection {
   const ConnectionId id_;
   const MonotonicTime accepted_;
   const std::shared_ptr<const Destination> destination_;
+  const std::string announced_peer_;
   Relay relay_;
   std::vector<Action> actions_;
   SideHandler handlers_[2];

@@ -105,6 +105,10 @@ std::string capture_json(const http2::RecordedCapture& capture) {
     row["time"] = http2::absolute_time(capture.start, connection.open_ns);
     row["close_ns"] = since(connection.open_ns, connection.close_ns);
     row["downstream_peer"] = connection.open.downstream_peer();
+    row["downstream_local"] = connection.open.downstream_local();
+    const auto& balancer = connection.open.downstream_balancer();
+    row["downstream_balancer"] = balancer.empty() ? Json() : Json(balancer);
+    row["upstream_url"] = connection.open.upstream_url();
     row["upstream_local"] = connection.open.upstream_local();
     row["upstream_peer"] = connection.open.upstream_peer();
     row["calls"] = connection.calls.size();
