@@ -140,18 +140,23 @@ def print_table(rows):
 
 def _first_line_of(arguments):
     try:
-        text = subprocess.run(arguments, capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
     except OSError:
         return f"{arguments[0]}: not found"
     return text.split("\n", 1)[0].strip()
 
 
 def print_environment(version_commands):
+    """Prints and returns what the machine is."""
     model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    congestion = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    print(f"when                {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())}")
-    print(f"kernel              {platform.release()}")
-    print(f"CPUs                {len(os.sched_getaffinity(0))} x {model.group(1) if model else platform.machine()}")
-    print(f"congestion control  {congestion}")
-    for command in version_commands:
-        print(f"version             {_first_line_of(command)}")
+    environment = {
+        "when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "kernel": platform.release(),
+        "CPUs": f"{len(os.sched_getaffinity(0))} x {model.group(1) if model else platform.machine()}",
+        "congestion control": pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
+        "versions": [_first_line_of(command) for command in version_commands],
+    }
+    for name, text in environment.items():
+        for line in text if isinstance(text, list) else [text]:
+            print(f"{name.removesuffix('s') if isinstance(text, list) else name:<20}{line}")
+    return environment
