@@ -56,6 +56,9 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
   if (counts.upstream_failures > 0) {
     text += "not connected upstream: " + report::counted(counts.upstream_failures, "connection") + "\n";
   }
+  if (counts.handshake_failures > 0) {
+    text += "no TLS handshake with the wallet: " + report::counted(counts.handshake_failures, "connection") + "\n";
+  }
   if (counts.turned_away > 0) text += "turned away: " + report::counted(counts.turned_away, "connection") + "\n";
   if (counts.intake.bad_proxy_headers > 0) {
     text +=
@@ -118,6 +121,7 @@ int run_proxy(int argc, char** argv) {
   if (!command) return fail("proxy", command.error());
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
   const auto path = command->recorder.path;
+  const auto tls = command->tls;
   std::vector<std::string> upstreams;
   for (const auto& route : command->proxy.intake.routes) upstreams.push_back(route.destination->url.text);
   std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
@@ -143,6 +147,11 @@ int run_proxy(int argc, char** argv) {
         "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
         "share it",
         path == "-" ? "keep it to yourself; a file" : path);
+    std::optional<net::HangupSignal> hangup;
+    if (tls) {
+      tls->tell();
+      hangup.emplace(loop, [&tls] { tls->reload(); });
+    }
     loop.run();
     stopper.leave_signals();
   }

@@ -7,9 +7,10 @@ namespace ztape::cli {
 namespace {
 
 // In the order of the help text.
-constexpr void (*kAdd[])(cxxopts::Options&) = {add_intake_options, add_recorder_options, add_socket_options};
+constexpr void (*kAdd[])(cxxopts::Options&) = {add_intake_options, add_tls_options, add_recorder_options,
+                                               add_socket_options};
 constexpr Result<void> (*kRead[])(const cxxopts::ParseResult&, ProxyCommand&) = {
-    read_intake_options, read_socket_options, read_recorder_options};
+    read_intake_options, read_tls_options, read_socket_options, read_recorder_options};
 
 // What a reader of the capture has to know of how it was made, besides where its connections came in and went to.
 constexpr const char* kKeptInTheCapture[] = {"upstream-nodelay",    "downstream-nodelay", "upstream-quickack",

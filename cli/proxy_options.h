@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cxxopts.hpp>
+#include <memory>
 
+#include "cli/proxy_tls.h"
 #include "proto/error.h"
 #include "proxy/recorder.h"
 #include "proxy/relayed_connection.h"
@@ -12,7 +14,8 @@ namespace ztape::cli {
 struct ProxyCommand {
   proxy::ProxyOptions proxy;
   proxy::RecorderOptions recorder;
-  int64_t duration_ns = 0;  // 0: until stopped
+  std::shared_ptr<ProxyTls> tls;  // null: plaintext on every side
+  int64_t duration_ns = 0;        // 0: until stopped
 };
 
 void add_proxy_options(cxxopts::Options& options);

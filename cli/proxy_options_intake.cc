@@ -8,22 +8,24 @@ namespace {
 Result<std::shared_ptr<const proxy::Destination>> read_upstream(const std::string& option, const std::string& word) {
   auto url = net::parse_url(word);
   if (!url) return bad_option(option, url.error());
-  if (url->tls) return bad_option(option, url->text + ": TLS (https) is not there yet; use http://");
   if (url->port == 0) return bad_option(option, url->text + ": port 0 cannot be connected to");
   auto addresses = net::resolve(*url);
   if (!addresses) return bad_option(option, addresses.error());
-  url->text = "http://" + url->authority();
+  url->text = (url->tls ? "https://" : "http://") + url->authority();
+  const auto name = url->host.empty() ? "localhost" : url->host;
   return std::make_shared<const proxy::Destination>(
-      proxy::Destination{.url = std::move(*url), .addresses = std::move(*addresses)});
+      proxy::Destination{.url = std::move(*url), .addresses = std::move(*addresses), .server_name = name});
 }
 
-Result<std::vector<net::SocketAddress>> read_listen(const std::string& option, const std::string& word) {
+Result<void> read_listen(const std::string& option, const std::string& word, proxy::Route& route) {
   const auto listen = net::parse_url(word);
   if (!listen) return bad_option(option, listen.error());
-  if (listen->tls) return bad_option(option, listen->text + ": TLS (https) is not there yet");
+  route.tls = listen->tls;
+  route.plaintext = word.starts_with("http://");
   auto addresses = net::resolve(*listen, true);
   if (!addresses) return bad_option(option, addresses.error());
-  return addresses;
+  route.listen_addresses = std::move(*addresses);
+  return {};
 }
 
 Result<proxy::Route> read_route(const std::string& listen_option, const std::string& listen,
@@ -32,9 +34,7 @@ Result<proxy::Route> read_route(const std::string& listen_option, const std::str
   auto destination = read_upstream(upstream_option, upstream);
   if (!destination) return std::unexpected(std::move(destination.error()));
   route.destination = std::move(*destination);
-  auto addresses = read_listen(listen_option, listen);
-  if (!addresses) return std::unexpected(std::move(addresses.error()));
-  route.listen_addresses = std::move(*addresses);
+  if (auto read = read_listen(listen_option, listen, route); !read) return std::unexpected(std::move(read.error()));
   return route;
 }
 

@@ -26,6 +26,10 @@ Result<void> read_socket_options(const cxxopts::ParseResult& words, ProxyCommand
 void add_recorder_options(cxxopts::Options& options);
 Result<void> read_recorder_options(const cxxopts::ParseResult& words, ProxyCommand& command);
 
+// proxy_options_tls.cc: TLS on either side. Reads after the intake's options: the routes say where it is needed.
+void add_tls_options(cxxopts::Options& options);
+Result<void> read_tls_options(const cxxopts::ParseResult& words, ProxyCommand& command);
+
 // An option's word with its name, for an error that says which one it is.
 std::unexpected<Error> bad_option(const std::string& option, const Error& error);
 std::unexpected<Error> bad_option(const std::string& option, const std::string& message);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include "net/loop_handle.h"
 
@@ -152,22 +153,23 @@ void Timer::let_loop_end() {
   uv_unref(reinterpret_cast<uv_handle_t*>(&impl_->spin));
 }
 
-struct StopSignals::Impl final : LoopHandle {
-  uv_signal_t signals[2]{};
-  int open_handles = 2;
+// Some signals, counted together. Does not keep the loop's run() from ending.
+struct SignalWatch final : LoopHandle {
+  std::vector<uv_signal_t> signals;
+  std::size_t open_handles;
   int count = 0;
   bool closing = false;
   std::function<void(int)> callback;
 
-  Impl(Loop& loop, std::function<void(int)> on_signal) : callback(std::move(on_signal)) {
-    const int numbers[2] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; ++i) {
+  SignalWatch(Loop& loop, const std::vector<int>& numbers, std::function<void(int)> on_signal)
+      : signals(numbers.size()), open_handles(numbers.size()), callback(std::move(on_signal)) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
       must(uv_signal_init(loop.raw(), &signals[i]));
       signals[i].data = static_cast<LoopHandle*>(this);
       const auto on_number = [](uv_signal_t* handle, int) {
-        auto* self = static_cast<Impl*>(static_cast<LoopHandle*>(handle->data));
+        auto* self = static_cast<SignalWatch*>(static_cast<LoopHandle*>(handle->data));
         if (self->closing) return;
-        const auto kept = self->callback;  // the callback may destroy its StopSignals
+        const auto kept = self->callback;  // the callback may destroy the watch's owner
         kept(++self->count);
       };
       must(uv_signal_start(&signals[i], on_number, numbers[i]));
@@ -179,7 +181,7 @@ struct StopSignals::Impl final : LoopHandle {
     if (std::exchange(closing, true)) return;
     for (auto& signal : signals) {
       uv_close(reinterpret_cast<uv_handle_t*>(&signal), [](uv_handle_t* handle) {
-        auto* self = static_cast<Impl*>(static_cast<LoopHandle*>(handle->data));
+        auto* self = static_cast<SignalWatch*>(static_cast<LoopHandle*>(handle->data));
         if (--self->open_handles == 0) delete self;
       });
     }
@@ -187,10 +189,17 @@ struct StopSignals::Impl final : LoopHandle {
 };
 
 StopSignals::StopSignals(Loop& loop, std::function<void(int count)> callback)
-    : impl_(new Impl(loop, std::move(callback))) {}
+    : watch_(new SignalWatch(loop, {SIGINT, SIGTERM}, std::move(callback))) {}
 
 StopSignals::~StopSignals() {
-  impl_->close_handles();
+  watch_->close_handles();
+}
+
+HangupSignal::HangupSignal(Loop& loop, std::function<void()> callback)
+    : watch_(new SignalWatch(loop, {SIGHUP}, [then = std::move(callback)](int) { then(); })) {}
+
+HangupSignal::~HangupSignal() {
+  watch_->close_handles();
 }
 
 struct Wakeup::Impl final : LoopHandle {

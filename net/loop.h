@@ -16,6 +16,8 @@ MonotonicTime monotonic_now();
 // CLOCK_REALTIME now.
 WallTime wall_now();
 
+struct SignalWatch;
+
 class Loop {
  public:
   Loop();  // also makes the process ignore SIGPIPE: a write to a closed connection is an error, not a signal
@@ -69,8 +71,19 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
  private:
-  struct Impl;
-  Impl* impl_;
+  SignalWatch* watch_;
+};
+
+// The same for SIGHUP, which then does not end the process.
+class HangupSignal {
+ public:
+  HangupSignal(Loop& loop, std::function<void()> callback);
+  ~HangupSignal();
+  HangupSignal(const HangupSignal&) = delete;
+  HangupSignal& operator=(const HangupSignal&) = delete;
+
+ private:
+  SignalWatch* watch_;
 };
 
 // Wakes the loop from another thread; wake-ups may merge.

@@ -100,6 +100,7 @@ void Intake::accepted(std::unique_ptr<net::TcpConnection> connection, const Rout
   Arrival arrival{.downstream = std::move(connection),
                   .accepted = net::monotonic_now(),
                   .destination = route.destination,
+                  .tls = route.tls,
                   .announced_peer = ""};
   if (options_.proxy_protocol) {
     wait_for_header(std::move(arrival));

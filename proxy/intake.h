@@ -30,6 +30,7 @@ struct Arrival {
   std::unique_ptr<net::TcpConnection> downstream;
   MonotonicTime accepted;
   std::shared_ptr<const Destination> destination;
+  bool tls = false;            // the wallet is to speak TLS
   std::string announced_peer;  // by the PROXY header; "" for none
 };
 

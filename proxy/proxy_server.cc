@@ -7,6 +7,8 @@
 namespace ztape::proxy {
 namespace {
 
+constexpr uint64_t kLoggedHandshakeFailures = 20;
+
 void add(ProxyCounts& counts, const Relay& relay) {
   for (const auto direction : kDirections) counts.bytes[ztape::index(direction)] += relay.bytes(direction);
   counts.pauses += relay.pauses(Side::downstream) + relay.pauses(Side::upstream);
@@ -31,15 +33,11 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
 }
 
 void ProxyServer::record_to(Recorder& recorder) {
-  const auto on_upstream_failure = [this](const std::string& line) {
-    ++counts_.upstream_failures;
-    on_problem_(line);
-  };
   surroundings_ = std::make_unique<RelayedConnection::Surroundings>(
       RelayedConnection::Surroundings{.loop = loop_,
                                       .recorder = recorder,
                                       .options = options_,
-                                      .on_problem = on_upstream_failure,
+                                      .on_failure = [this](Side side, const std::string& line) { failed(side, line); },
                                       .on_recorded = [this] { hold_if_full(); },
                                       .on_finished = [this](ConnectionId id) { finished(id); }});
   room_wakeup_ = std::make_unique<net::Wakeup>(loop_, [this] { on_room(); });
@@ -68,6 +66,18 @@ void ProxyServer::finished(ConnectionId id) {
   add(counts_, found->second->relay());
   connections_.erase(found);
   intake_->look_for_room();
+}
+
+void ProxyServer::failed(Side side, const std::string& line) {
+  if (side == Side::upstream) {
+    ++counts_.upstream_failures;
+    return on_problem_(line);
+  }
+  // Anybody can make these, as fast as he likes: the capture has them all, the log the first ones.
+  const auto count = ++counts_.handshake_failures;
+  if (count <= kLoggedHandshakeFailures) on_problem_(line);
+  if (count == kLoggedHandshakeFailures)
+    on_problem_("further TLS handshakes that fail are recorded and counted, not told");
 }
 
 // An event may end a connection, which takes it out of the map.

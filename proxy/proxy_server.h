@@ -12,6 +12,7 @@
 #include "net/tcp.h"
 #include "proto/error.h"
 #include "proxy/intake.h"
+#include "proxy/proxy_options.h"
 #include "proxy/recorder.h"
 #include "proxy/relayed_connection.h"
 
@@ -20,7 +21,8 @@ namespace ztape::proxy {
 struct ProxyCounts {
   uint64_t connections = 0;
   uint64_t upstream_failures = 0;
-  uint64_t turned_away = 0;  // above max_connections
+  uint64_t handshake_failures = 0;  // of wallets
+  uint64_t turned_away = 0;         // above max_connections
   IntakeCounts intake;
   uint64_t bytes[2] = {0, 0};  // relayed, by direction
   uint64_t pauses = 0;         // a full queue stopped a reader
@@ -52,6 +54,7 @@ class ProxyServer {
   ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem);
   void accept(Arrival arrival);
   void finished(ConnectionId id);
+  void failed(Side side, const std::string& line);
   void hold_if_full();
   void on_room();
   void for_all(const std::function<Event()>& make_event);

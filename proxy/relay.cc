@@ -20,11 +20,16 @@ void Relay::on(event::Connected&&) {
   let_go(Side::upstream, kNotConnected);
 }
 
-void Relay::on(event::ConnectFailed&& event) {
-  note_end(Side::upstream);
-  finish("upstream " + event.error, event.time);
-  // A refusal that came late: the nearest to what the wallet would have seen without a proxy.
-  actions_->push_back(action::ResetAfterDrain{Side::downstream});
+void Relay::on(event::OpenFailed&& event) {
+  note_end(event.side);
+  finish(std::string(name(event.side)) + " " + event.error, event.time);
+  if (event.side == Side::upstream) {
+    // A refusal that came late: the nearest to what the wallet would have seen without a proxy.
+    actions_->push_back(action::ResetAfterDrain{Side::downstream});
+  } else {
+    actions_->push_back(action::CloseAfterDrain{Side::downstream});  // there may be a TLS alert to deliver
+  }
+  actions_->push_back(action::CloseAfterDrain{Side::upstream});
 }
 
 void Relay::on(event::Bytes&& event) {
@@ -40,9 +45,9 @@ void Relay::on(event::Eof&& event) {
   note_end(event.from);
   hold(event.from, kEnded);
   const auto direction = direction_from(event.from);
-  actions_->push_back(action::HalfClose{opposite(event.from)});
-  actions_->push_back(
-      action::RecordEnd{direction, offset_[ztape::index(direction)], DirectionEnd::fin, "", event.time});
+  actions_->push_back(action::HalfClose{opposite(event.from), event.truncated});
+  actions_->push_back(action::RecordEnd{direction, offset_[ztape::index(direction)], DirectionEnd::fin,
+                                        std::string(event.truncated ? kNoCloseNotify : ""), event.time});
   if (!ended_[index(opposite(event.from))]) return;
   finish("", event.time);
   actions_->push_back(action::CloseAfterDrain{Side::downstream});

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -37,12 +38,17 @@ std::string_view name(Side side);
 // How a direction ended, as capture.proto's End.
 enum class DirectionEnd : uint8_t { fin = 1, reset = 2, failed = 3 };
 
+// A FIN over TLS that the sender did not announce: the bytes before it may not be all it sent.
+inline constexpr std::string_view kNoCloseNotify = "no close_notify";
+
 namespace event {
 
 struct Connected {
   MonotonicTime time;
 };
-struct ConnectFailed {
+// A side did not come up: no connection, or no TLS handshake.
+struct OpenFailed {
+  Side side;
   std::string error;  // "127.0.0.1:1: connection refused"
   MonotonicTime time;
 };
@@ -54,6 +60,7 @@ struct Bytes {
 struct Eof {
   Side from;
   MonotonicTime time;
+  bool truncated = false;  // over TLS: without a close_notify
 };
 struct Failed {
   Side from;
@@ -78,8 +85,8 @@ struct Stop {
 
 }  // namespace event
 
-using Event = std::variant<event::Connected, event::ConnectFailed, event::Bytes, event::Eof, event::Failed,
-                           event::Queued, event::Drained, event::RecorderFull, event::RecorderRoom, event::Stop>;
+using Event = std::variant<event::Connected, event::OpenFailed, event::Bytes, event::Eof, event::Failed, event::Queued,
+                           event::Drained, event::RecorderFull, event::RecorderRoom, event::Stop>;
 
 namespace action {
 
@@ -95,6 +102,7 @@ struct Send {
 };
 struct HalfClose {
   Side to;
+  bool truncated = false;  // over TLS: without a close_notify, for there was none
 };
 // These end a side for good; no event of it comes any more.
 struct CloseAfterDrain {
@@ -116,7 +124,7 @@ struct RecordEnd {
   Direction direction;
   uint64_t offset;
   DirectionEnd end;
-  std::string error;  // the system's name where `end` is failed
+  std::string error;  // the system's name where `end` is failed; kNoCloseNotify where that is missing
   MonotonicTime time;
 };
 // The pair is over. Comes before the actions that end the sides, and is followed by nothing else after them.
@@ -146,7 +154,7 @@ class Relay {
   enum HoldReason : uint8_t { kNotConnected = 1, kQueueFull = 2, kRecorderFull = 4, kEnded = 8 };
 
   void on(event::Connected&& event);
-  void on(event::ConnectFailed&& event);
+  void on(event::OpenFailed&& event);
   void on(event::Bytes&& event);
   void on(event::Eof&& event);
   void on(event::Failed&& event);

@@ -21,6 +21,14 @@ void fill(capture::SocketOptions& out, const net::SocketOptions& options, const 
   out.set_congestion_control(socket.congestion_control());
 }
 
+void fill(capture::TlsState& out, const net::TlsFacts& facts) {
+  out.set_version(facts.version);
+  out.set_cipher(facts.cipher);
+  out.set_alpn(facts.alpn);
+  out.set_server_name(facts.server_name);
+  out.set_verification(facts.verification);
+}
+
 }  // namespace
 
 RelayedConnection::RelayedConnection(const Surroundings& surroundings, ConnectionId id, Arrival arrival)
@@ -33,11 +41,9 @@ RelayedConnection::RelayedConnection(const Surroundings& surroundings, Connectio
   const auto& options = surroundings_.options;
   // A peer that is gone already tells so itself.
   [[maybe_unused]] const auto set = arrival.downstream->set_options(options.downstream_options);
-  socket(Side::downstream) = std::move(arrival.downstream);
-  socket(Side::downstream)->set_handler(&handlers_[index(Side::downstream)]);
-  connector_ = std::make_unique<net::Connector>(surroundings_.loop, destination_->addresses, options.upstream_options,
-                                                options.connect_timeout_ns,
-                                                [this](auto result) { on_connected(std::move(result)); });
+  opening_ =
+      std::make_unique<Opening>(surroundings_.loop, options, destination_, std::move(arrival.downstream), arrival.tls,
+                                sockets_, [this](Opening::Outcome outcome) { on_opened(std::move(outcome)); });
 }
 
 RelayedConnection::~RelayedConnection() = default;
@@ -55,22 +61,26 @@ void RelayedConnection::handle(Event event) {
   if (relay_.finished()) surroundings_.on_finished(id_);
 }
 
-void RelayedConnection::on_connected(Result<std::unique_ptr<net::TcpConnection>> result) {
+void RelayedConnection::on_opened(Opening::Outcome outcome) {
   const auto now = net::monotonic_now();
-  if (!result) {
-    record_open(result.error().subject);
-    surroundings_.on_problem("connection " + std::to_string(id_) + ": upstream " + result.error().line());
-    return handle(event::ConnectFailed{result.error().line(), now});
+  opening_.reset();
+  record_open(outcome.upstream_peer);
+  if (outcome.failed) {
+    const std::string who = *outcome.failed == Side::upstream ? "upstream " : "wallet ";
+    surroundings_.on_failure(*outcome.failed, "connection " + std::to_string(id_) + ": " + who + outcome.error);
+    return handle(event::OpenFailed{*outcome.failed, std::move(outcome.error), now});
   }
-  socket(Side::upstream) = std::move(*result);
-  socket(Side::upstream)->set_handler(&handlers_[index(Side::upstream)]);
-  record_open(socket(Side::upstream)->peer_text());
+  for (const Side side : {Side::downstream, Side::upstream}) socket(side)->set_handler(&handlers_[index(side)]);
   record_tcp_info();
   handle(event::Connected{now});
+  if (!outcome.early_bytes.empty()) {
+    handle(event::Bytes{Side::downstream, std::move(outcome.early_bytes), outcome.early_time});
+  }
+  if (outcome.early_eof) handle(event::Eof{Side::downstream, *outcome.early_eof});
 }
 
 void RelayedConnection::record_open(const std::string& upstream_peer) {
-  opened_ = true;
+  open_recorded_ = true;
   const auto& options = surroundings_.options;
   capture::Record record;
   auto& open = *record.mutable_connection_open();
@@ -81,11 +91,13 @@ void RelayedConnection::record_open(const std::string& upstream_peer) {
   if (!announced_peer_.empty()) open.set_downstream_balancer(downstream.peer_text());
   open.set_downstream_local(downstream.local_text());
   fill(*open.mutable_downstream_options(), options.downstream_options, downstream);
+  if (const auto* tls = downstream.tls()) fill(*open.mutable_downstream_tls(), *tls);
   open.set_upstream_url(destination_->url.text);
   open.set_upstream_peer(upstream_peer);
   if (const auto& upstream = socket(Side::upstream)) {
     open.set_upstream_local(upstream->local_text());
     fill(*open.mutable_upstream_options(), options.upstream_options, *upstream);
+    if (const auto* tls = upstream->tls()) fill(*open.mutable_upstream_tls(), *tls);
   }
   surroundings_.recorder.record(std::move(record));
 }
@@ -134,6 +146,7 @@ void RelayedConnection::execute(action::Send&& action) {
 }
 
 void RelayedConnection::execute(action::HalfClose&& action) {
+  if (action.truncated) return socket(action.to)->half_close_truncated();
   socket(action.to)->half_close();
 }
 
@@ -167,7 +180,7 @@ void RelayedConnection::execute(action::RecordEnd&& action) {
 }
 
 void RelayedConnection::execute(action::RecordClose&& action) {
-  if (!opened_) record_open("");  // stopped before upstream answered
+  if (!open_recorded_) record_open("");  // stopped before upstream answered
   record_tcp_info();
   capture::Record record;
   auto& close = *record.mutable_connection_close();
@@ -183,7 +196,7 @@ void RelayedConnection::SideHandler::on_read(net::Slice bytes, MonotonicTime tim
 }
 
 void RelayedConnection::SideHandler::on_eof(MonotonicTime time) {
-  owner.handle(event::Eof{side, time});
+  owner.handle(event::Eof{side, time, owner.socket(side)->truncated()});
 }
 
 void RelayedConnection::SideHandler::on_error(const std::string& system_error, MonotonicTime time) {

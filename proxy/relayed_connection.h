@@ -7,23 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "net/tcp.h"
-#include "proto/error.h"
+#include "net/connection.h"
+#include "net/loop.h"
 #include "proto/words.h"
 #include "proxy/intake.h"
+#include "proxy/opening.h"
+#include "proxy/proxy_options.h"
 #include "proxy/recorder.h"
 #include "proxy/relay.h"
 #include "proxy/route.h"
 
 namespace ztape::proxy {
-
-struct ProxyOptions {
-  IntakeOptions intake;
-  net::SocketOptions downstream_options;
-  net::SocketOptions upstream_options;
-  int64_t connect_timeout_ns = 10'000'000'000;
-  std::size_t max_connections = 0;  // 0: no limit
-};
 
 class RelayedConnection {
  public:
@@ -31,9 +25,10 @@ class RelayedConnection {
     net::Loop& loop;
     Recorder& recorder;
     const ProxyOptions& options;
-    std::function<void(const std::string&)> on_problem;  // a line for the log
-    std::function<void()> on_recorded;                   // a chunk was given to the recorder
-    std::function<void(ConnectionId)> on_finished;       // destroys the connection
+    // A side did not come up; a line for the log.
+    std::function<void(Side, const std::string&)> on_failure;
+    std::function<void()> on_recorded;              // a chunk was given to the recorder
+    std::function<void(ConnectionId)> on_finished;  // destroys the connection
   };
 
   // Begins to connect upstream at once. `surroundings` must outlive it.
@@ -58,7 +53,7 @@ class RelayedConnection {
     Side side;
   };
 
-  void on_connected(Result<std::unique_ptr<net::TcpConnection>> result);
+  void on_opened(Opening::Outcome outcome);
   void record_open(const std::string& upstream_peer);
   void record_tcp_info();
 
@@ -84,8 +79,8 @@ class RelayedConnection {
   std::vector<Action> actions_;
   SideHandler handlers_[2];
   std::unique_ptr<net::Connection> sockets_[2];
-  std::unique_ptr<net::Connector> connector_;
-  bool opened_ = false;    // ConnectionOpen is recorded
+  std::unique_ptr<Opening> opening_;  // until both sockets are ready
+  bool open_recorded_ = false;
   bool recorded_ = false;  // by the events under way
 };
 

@@ -23,7 +23,9 @@ struct Describe {
   std::string operator()(const action::Send& a) const {
     return "send " + std::string(name(a.to)) + " " + text_of(a.bytes);
   }
-  std::string operator()(const action::HalfClose& a) const { return "half-close " + std::string(name(a.to)); }
+  std::string operator()(const action::HalfClose& a) const {
+    return "half-close " + std::string(name(a.to)) + (a.truncated ? " truncated" : "");
+  }
   std::string operator()(const action::CloseAfterDrain& a) const { return "close " + std::string(name(a.side)); }
   std::string operator()(const action::ResetAfterDrain& a) const { return "reset " + std::string(name(a.side)); }
   std::string operator()(const action::Drop& a) const { return "drop " + std::string(name(a.side)); }
@@ -119,9 +121,23 @@ TEST_F(RelayTest, AResetAfterAnEndIsRecordedAsASecondEnd) {
 }
 
 TEST_F(RelayTest, ARefusedUpstreamResetsTheWallet) {
-  EXPECT_EQ(on(event::ConnectFailed{"127.0.0.1:1: connection refused", {3}}),
-            (Words{"over first=upstream error=upstream 127.0.0.1:1: connection refused", "reset downstream"}));
+  EXPECT_EQ(on(event::OpenFailed{Side::upstream, "127.0.0.1:1: connection refused", {3}}),
+            (Words{"over first=upstream error=upstream 127.0.0.1:1: connection refused", "reset downstream",
+                   "close upstream"}));
   EXPECT_TRUE(relay_.finished());
+}
+
+TEST_F(RelayTest, AWalletWhoseHandshakeFailedGetsWhatIsQueuedForIt) {
+  EXPECT_EQ(on(event::OpenFailed{Side::downstream, "127.0.0.1:5: TLS: no handshake", {3}}),
+            (Words{"over first=downstream error=downstream 127.0.0.1:5: TLS: no handshake", "close downstream",
+                   "close upstream"}));
+  EXPECT_TRUE(relay_.finished());
+}
+
+TEST_F(RelayTest, AnEndWithoutCloseNotifyIsPassedOnAsOneAndNoted) {
+  connect();
+  EXPECT_EQ(on(event::Eof{Side::upstream, {1}, true}),
+            (Words{"pause upstream", "half-close downstream truncated", "end fin server_to_client@0 no close_notify"}));
 }
 
 TEST_F(RelayTest, AFullQueueStopsTheReaderThatFeedsItUntilItHasDrained) {
