@@ -33,7 +33,8 @@ TEST(ProxyUsage, WhatCannotBeDoneIsOneLineAndStatus2) {
   expect_usage_error({}, "--upstream");
   expect_usage_error({"--upstream", "ftp://127.0.0.1:1", "-w", file}, "ftp");
   expect_usage_error({"--upstream", "http://127.0.0.1", "-w", file}, "port is missing");
-  expect_usage_error({"--upstream", "https://127.0.0.1:1", "-w", file}, "TLS (https) is not there yet");
+  expect_usage_error({"--upstream", "https://127.0.0.1:1", "-w", file, "--cacert", "/nowhere"},
+                     "--cacert: /nowhere: No such file");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--listen", "127.0.0.1:70000"}, "above 65535");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--upstream-nodelay", "yes"}, "not off or on");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--upstream-quickack", "on"}, "not off or read");
