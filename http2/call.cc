@@ -25,6 +25,32 @@ std::string_view name(EndedBy ended_by) {
   return "";
 }
 
+std::string_view name(Content content) {
+  switch (content) {
+    case Content::grpc: return "grpc";
+    case Content::grpc_web: return "grpc-web";
+    case Content::grpc_web_text: return "grpc-web-text";
+    case Content::other: return "http";
+  }
+  return "";
+}
+
+Content content_of(const HeaderList& fields) {
+  const auto* type = find_header(fields, "content-type");
+  if (!type || !type->starts_with("application/grpc")) return Content::other;
+  if (type->starts_with("application/grpc-web-text")) return Content::grpc_web_text;
+  return type->starts_with("application/grpc-web") ? Content::grpc_web : Content::grpc;
+}
+
+std::string_view name(HttpVersion version) {
+  switch (version) {
+    case HttpVersion::http1_0: return "1.0";
+    case HttpVersion::http1_1: return "1.1";
+    case HttpVersion::http2: return "2";
+  }
+  return "";
+}
+
 std::string percent_decode(std::string_view text) {
   std::string out;
   out.reserve(text.size());

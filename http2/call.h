@@ -20,8 +20,20 @@ struct Message {
   uint32_t length = 0;      // on the wire, without the 5-byte prefix
   // The body, decompressed where `compressed` and the encoding is known; empty when bodies are not kept.
   std::string body;
-  std::string error;  // why the body could not be decompressed, or ""
+  std::string error;      // why the body could not be decompressed, or ""
+  bool trailers = false;  // the trailer frame of a gRPC-Web answer; it is in no list of messages
 };
+
+// What a call's bodies are, by their content-type. gRPC-Web is gRPC with its trailers in the body
+// (github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md); its text form is base64.
+enum class Content { grpc, grpc_web, grpc_web_text, other };
+
+std::string_view name(Content content);  // "grpc", "grpc-web", "grpc-web-text", "http"
+Content content_of(const HeaderList& fields);
+
+enum class HttpVersion { http1_0, http1_1, http2 };
+
+std::string_view name(HttpVersion version);  // "1.0", "1.1", "2"
 
 // The first event that ended the call.
 enum class EndedBy { still_open, trailers, client_reset, server_reset, goaway, client_close, server_close };
@@ -30,8 +42,10 @@ std::string_view name(EndedBy ended_by);
 
 struct Call {
   ConnectionId connection = 0;
-  uint32_t stream = 0;
-  std::string path;  // ":path"; "" when the request's headers could not be read
+  uint32_t stream = 0;  // of HTTP/1, which has none: the how manieth request of its connection it is, from 1
+  HttpVersion http_version = HttpVersion::http2;
+  Content content = Content::other;  // of the request
+  std::string path;                  // ":path"; "" when the request's headers could not be read
   HeaderList request_headers;
   HeaderList response_headers;  // of a trailers-only answer: empty, everything is in `trailers`
   HeaderList trailers;
@@ -51,6 +65,9 @@ struct Call {
   uint64_t response_bytes = 0;
   uint64_t request_tail_bytes = 0;  // of a message that never became whole
   uint64_t response_tail_bytes = 0;
+  // The first kKeptBeginningBytes of a body that is not gRPC; with CallBuilderOptions::not_only_grpc.
+  std::string request_beginning;
+  std::string response_beginning;
 
   std::optional<int> http_status;
   std::optional<int> grpc_status;
@@ -61,6 +78,8 @@ struct Call {
 
   std::vector<Frame> frames;  // of this stream, both directions, in order; empty when frames are not kept
 };
+
+inline constexpr std::size_t kKeptBeginningBytes = 4096;
 
 // grpc-message is percent-encoded (gRPC over HTTP/2, "Status-Message"); broken escapes stay as they are.
 std::string percent_decode(std::string_view text);

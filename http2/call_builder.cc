@@ -2,10 +2,11 @@
 
 #include <charconv>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <utility>
 
-#include "http2/message_reader.h"
+#include "http2/body_reader.h"
 
 namespace ztape::http2 {
 namespace {
@@ -16,16 +17,6 @@ std::optional<int> number_of(const std::string* text) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
   return value;
-}
-
-bool is_grpc(const HeaderList& fields) {
-  const auto* type = find_header(fields, "content-type");
-  return type && type->starts_with("application/grpc") && !type->starts_with("application/grpc-web");
-}
-
-std::string encoding_of(const HeaderList& fields) {
-  const auto* encoding = find_header(fields, "grpc-encoding");
-  return encoding ? *encoding : "identity";
 }
 
 bool is_client_initiated(uint32_t stream) {
@@ -39,9 +30,9 @@ struct CallBuilder::Impl {
 
   struct OpenCall {
     Call call;
-    bool ended = false;                       // the outcome is known
-    bool silent[2] = {false, false};          // by direction: END_STREAM or RST_STREAM was sent, nothing can follow
-    std::optional<MessageReader> readers[2];  // by direction, from its headers on; none: the body is not gRPC
+    bool ended = false;                   // the outcome is known
+    bool silent[2] = {false, false};      // by direction: END_STREAM or RST_STREAM was sent, nothing can follow
+    std::optional<BodyReader> bodies[2];  // by direction, from its headers on
   };
 
   ConnectionId connection = 0;
@@ -72,15 +63,15 @@ struct CallBuilder::Impl {
     return &opened;
   }
 
-  void start_messages(OpenCall& opened, Direction direction, const HeaderList& fields) {
-    if (!is_grpc(fields)) {
-      if (direction == Direction::server_to_client) {
-        const auto* type = find_header(fields, "content-type");
-        note(opened.call, "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC");
-      }
+  void start_body(OpenCall& opened, Direction direction, const HeaderList& fields) {
+    const auto& body = opened.bodies[index(direction)].emplace(direction, fields, options);
+    if (direction == Direction::client_to_server) {
+      opened.call.content = content_of(fields);
       return;
     }
-    opened.readers[index(direction)].emplace(options.keep_bodies, options.max_message_bytes, encoding_of(fields));
+    if (body.has_messages() || (options.not_only_grpc && opened.call.content == Content::other)) return;
+    const auto* type = find_header(fields, "content-type");
+    note(opened.call, "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC");
   }
 
   static void note(Call& call, const std::string& reason) {
@@ -118,10 +109,7 @@ struct CallBuilder::Impl {
   std::map<uint32_t, OpenCall>::iterator emit(std::map<uint32_t, OpenCall>::iterator at) {
     OpenCall& opened = at->second;
     for (const Direction direction : kDirections) {
-      if (!opened.readers[index(direction)]) continue;
-      auto& tail =
-          direction == Direction::client_to_server ? opened.call.request_tail_bytes : opened.call.response_tail_bytes;
-      tail += opened.readers[index(direction)]->tail_bytes();
+      if (auto& body = opened.bodies[index(direction)]) body->finish(opened.call);
     }
     Call call = std::move(opened.call);
     const auto next = open.erase(at);
@@ -137,14 +125,14 @@ struct CallBuilder::Impl {
     if (first) {
       call.first_byte_ns = frame.last_byte_ns;
       call.http_status = status;
-      start_messages(opened, Direction::server_to_client, fields);
+      start_body(opened, Direction::server_to_client, fields);
     }
     call.trailers_only = first && end_stream;
     if (options.keep_headers) (first && !end_stream ? call.response_headers : call.trailers) = fields;
     if (!end_stream) return;
     opened.silent[index(Direction::server_to_client)] = true;
     if (opened.ended) return;  // these trailers crossed a cancellation: the client never saw them
-    call.grpc_status = number_of(find_header(fields, "grpc-status"));
+    if (const auto grpc_status = number_of(find_header(fields, "grpc-status"))) call.grpc_status = grpc_status;
     if (const auto* message = find_header(fields, "grpc-message")) call.grpc_message = percent_decode(*message);
     end(opened, EndedBy::trailers, frame.last_byte_ns);
   }
@@ -167,6 +155,13 @@ void CallBuilder::close(EndedBy how, int64_t time_ns) {
   for (auto at = impl_->open.begin(); at != impl_->open.end();) {
     Impl::end(at->second, how, how == EndedBy::still_open ? -1 : time_ns);
     at = impl_->emit(at);
+  }
+}
+
+void CallBuilder::settle(int64_t time_ns) {
+  for (auto at = impl_->open.begin(); at != impl_->open.end();) {
+    const auto& opened = at->second;
+    at = opened.ended && opened.call.end_ns < time_ns ? impl_->emit(at) : std::next(at);
   }
 }
 
@@ -200,7 +195,7 @@ void CallBuilder::on_headers(const Frame& frame, const HeaderList& fields, bool 
   if (impl_->options.keep_headers) call.request_headers = fields;
   if (!readable) return;
   if (const auto* path = find_header(fields, ":path")) call.path = *path;
-  impl_->start_messages(*opened, Direction::client_to_server, fields);
+  impl_->start_body(*opened, Direction::client_to_server, fields);
 }
 
 void CallBuilder::on_data(const Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) {
@@ -208,18 +203,11 @@ void CallBuilder::on_data(const Frame& frame, std::span<const uint8_t> piece, in
   if (!opened) return;
   Call& call = opened->call;
   const bool request = frame.direction == Direction::client_to_server;
-  auto& reader = opened->readers[index(frame.direction)];
-  if (!reader) {
+  if (auto& body = opened->bodies[index(frame.direction)]) {
+    body->read(call, piece, time_ns);
+  } else {
     (request ? call.request_tail_bytes : call.response_tail_bytes) += piece.size();
-    return;
   }
-  const auto& fault = reader->read(piece, time_ns, [&](Message&& message) {
-    (request ? call.request_bytes : call.response_bytes) += message.length;
-    auto& count = request ? call.request_message_count : call.response_message_count;
-    ++count;
-    if (impl_->options.keep_messages) (request ? call.requests : call.responses).push_back(std::move(message));
-  });
-  if (!fault.empty()) Impl::note(call, fault);
 }
 
 void CallBuilder::on_rst_stream(const Frame& frame, uint32_t error_code) {

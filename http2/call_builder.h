@@ -17,6 +17,8 @@ struct CallBuilderOptions {
   bool keep_headers = true;   // false: Call::request_headers, response_headers and trailers stay empty
   bool keep_messages = true;  // false: only counts; Call::requests and responses stay empty
   uint64_t max_message_bytes = 256ull * 1024 * 1024;  // a longer body is not kept
+  // gRPC-Web is read into messages, and of other bodies the beginning is kept. false: their bytes are only counted.
+  bool not_only_grpc = false;
 };
 
 class CallBuilder final : public ReaderSink {
@@ -34,6 +36,9 @@ class CallBuilder final : public ReaderSink {
 
   // The connection is over: what is still open ended by `how` (client_close, server_close or still_open) at that time.
   void close(EndedBy how, int64_t time_ns);
+
+  // Gives `on_call` the calls that ended before `time_ns`, without waiting for what may still cross their end.
+  void settle(int64_t time_ns);
 
   void on_frame(const Frame& frame) override;
   void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;

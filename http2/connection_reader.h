@@ -4,6 +4,10 @@
 // direction unreadable from there on, once, with a reason; the other direction goes on. Bytes may be cut anywhere; the
 // order of the calls must be the order in which the bytes crossed. Memory is bounded: DATA is passed on in pieces, a
 // header block is held up to kMaxHeaderBlockBytes.
+//
+// A connection that begins with an HTTP/1 request to upgrade to h2c is held back (up to 256 KiB) until its answer;
+// after 101 the frames are read, and on_headers and on_data tell the request as that of stream 1, of which there is no
+// frame.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +70,9 @@ class ConnectionReader {
 
   // Bytes of this direction are missing: it is unreadable from here on.
   void gap(Direction direction, const std::string& reason);
+
+  // The direction has ended: an upgrade that was waited for does not come any more.
+  void end(Direction direction);
 
   [[nodiscard]] bool readable(Direction direction) const;
   [[nodiscard]] uint64_t offset(Direction direction) const;  // bytes taken in so far

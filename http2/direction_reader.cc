@@ -72,6 +72,17 @@ void DirectionReader::gap(const std::string& reason) {
   if (readable_) become_unreadable(reason);
 }
 
+void DirectionReader::begin_at(uint64_t bytes) {
+  offset_ = bytes;
+  if (direction_ == Direction::client_to_server) preface_bytes_ = 0;
+}
+
+void DirectionReader::peer_announced_and_acknowledged(std::span<const Setting> settings) {
+  peer_announced(settings);
+  for (const uint32_t bytes : table_sizes_.front()) inflater_.set_table_size(bytes);
+  table_sizes_.pop_front();
+}
+
 void DirectionReader::read_preface(Bytes& bytes) {
   const auto expected = kClientPreface.substr(preface_bytes_);
   const std::size_t count = std::min(bytes.size(), expected.size());

@@ -24,6 +24,11 @@ class DirectionReader {
   void read(std::span<const uint8_t> bytes, int64_t time_ns);
   void gap(const std::string& reason);
 
+  // The direction's first `bytes` bytes were HTTP/1 (an upgrade to h2c): it begins behind them.
+  void begin_at(uint64_t bytes);
+  // The peer announced these in another way than by a frame, and they hold already.
+  void peer_announced_and_acknowledged(std::span<const Setting> settings);
+
   [[nodiscard]] bool readable() const { return readable_; }
   [[nodiscard]] uint64_t offset() const { return offset_; }
 

@@ -7,8 +7,13 @@
 
 namespace ztape::http2 {
 
-MessageReader::MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding)
-    : keep_bodies_(keep_bodies), max_body_bytes_(max_body_bytes), encoding_(std::move(encoding)) {}
+MessageReader::MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding, bool web)
+    : keep_bodies_(keep_bodies), max_body_bytes_(max_body_bytes), encoding_(std::move(encoding)), web_(web) {}
+
+uint64_t MessageReader::kept_bytes() const {
+  if (message_.trailers) return kMaxTrailersBytes;
+  return keep_bodies_ ? max_body_bytes_ : 0;
+}
 
 const std::string& MessageReader::read(std::span<const uint8_t> bytes, int64_t time_ns, const OnMessage& on_message) {
   tail_bytes_ += bytes.size();
@@ -20,17 +25,18 @@ const std::string& MessageReader::read(std::span<const uint8_t> bytes, int64_t t
       prefix_bytes_ += count;
       bytes = bytes.subspan(count);
       if (prefix_bytes_ < kPrefixBytes) break;
-      if (prefix_[0] > 1) {
+      message_.trailers = web_ && (prefix_[0] & kTrailersFlag) != 0;
+      if ((prefix_[0] & ~(message_.trailers ? kTrailersFlag : 0)) > 1) {
         fault_ = "compression flag " + std::to_string(prefix_[0]) + ": this is not a gRPC message";
         break;
       }
-      message_.compressed = prefix_[0] == 1;
+      message_.compressed = (prefix_[0] & 1) != 0;
       message_.length = static_cast<uint32_t>(prefix_[1]) << 24 | static_cast<uint32_t>(prefix_[2]) << 16 |
                         static_cast<uint32_t>(prefix_[3]) << 8 | prefix_[4];
       body_left_ = message_.length;
     }
     const std::size_t count = std::min<uint64_t>(bytes.size(), body_left_);
-    if (keep_bodies_ && message_.length <= max_body_bytes_) {
+    if (message_.length <= kept_bytes()) {
       message_.body.append(reinterpret_cast<const char*>(bytes.data()), count);
     }
     body_left_ -= count;
@@ -46,10 +52,11 @@ const std::string& MessageReader::read(std::span<const uint8_t> bytes, int64_t t
 void MessageReader::finish_message(const OnMessage& on_message) {
   tail_bytes_ -= kPrefixBytes + message_.length;
   prefix_bytes_ = 0;
-  if (keep_bodies_ && message_.length > max_body_bytes_) {
+  const bool keep = keep_bodies_ || message_.trailers;
+  if (keep && message_.length > kept_bytes()) {
     message_.error = "larger than a kept message may be";
-  } else if (keep_bodies_ && message_.compressed) {
-    auto body = decompress(encoding_, message_.body, max_body_bytes_);
+  } else if (keep && message_.compressed) {
+    auto body = decompress(encoding_, message_.body, kept_bytes());
     if (body) {
       message_.body = std::move(*body);
     } else {

@@ -15,8 +15,9 @@ class MessageReader {
  public:
   using OnMessage = std::function<void(Message&&)>;
 
-  // `encoding` is the grpc-encoding of this direction ("identity" when absent).
-  MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding);
+  // `encoding` is the grpc-encoding of this direction ("identity" when absent). `web`: a gRPC-Web trailer frame may
+  // come too, as a Message with `trailers`, which has its body even where bodies are not kept.
+  MessageReader(bool keep_bodies, uint64_t max_body_bytes, std::string encoding, bool web = false);
 
   // "" or why the bytes are no gRPC messages; from then on they are only counted, in tail_bytes().
   const std::string& read(std::span<const uint8_t> bytes, int64_t time_ns, const OnMessage& on_message);
@@ -26,12 +27,16 @@ class MessageReader {
 
  private:
   static constexpr std::size_t kPrefixBytes = 5;
+  static constexpr uint8_t kTrailersFlag = 0x80;
+  static constexpr uint32_t kMaxTrailersBytes = 64 * 1024;
 
+  [[nodiscard]] uint64_t kept_bytes() const;  // how long a body may be to be kept
   void finish_message(const OnMessage& on_message);
 
   bool keep_bodies_;
   uint64_t max_body_bytes_;
   std::string encoding_;
+  bool web_;
   std::string fault_;
   std::array<uint8_t, kPrefixBytes> prefix_{};
   std::size_t prefix_bytes_ = 0;

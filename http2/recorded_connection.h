@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "capture-format/reader.h"
 #include "http2/call.h"
 #include "http2/call_builder.h"
+#include "http2/first_bytes.h"
 #include "proto/capture.pb.h"
 
 namespace ztape::http2 {
@@ -36,6 +39,13 @@ struct RecordedConnection {
   uint64_t missing_bytes = 0;            // in neither chunk nor Gap: parts of the file are missing
   int64_t downstream_rtt_ns = 0;         // the smallest TcpInfo knows; 0: unknown
   std::vector<Unreadable> unreadable;
+  int64_t last_ns = 0;  // of its last read
+
+  // What it speaks; with CallBuilderOptions::not_only_grpc.
+  Wire wire = Wire::undecided;
+  std::string changed_to;      // by an HTTP/1 upgrade, as "h2c", "websocket"; or ""
+  std::string http1_lost;      // why HTTP/1 could not be followed to its end, or ""
+  std::string first_bytes[2];  // by direction: up to kKeptBeginningBytes of what is not HTTP/2
 };
 
 struct RecordedCapture {
@@ -44,6 +54,42 @@ struct RecordedCapture {
   std::vector<RecordedConnection> connections;  // by id
   std::vector<capture::Gap> gaps;
   std::vector<Damage> damage;  // what the reader could not read
+};
+
+// Gets what a capture brings at once, instead of its being kept.
+class CaptureWatcher {
+ public:
+  virtual ~CaptureWatcher() = default;
+  virtual void on_call(const RecordedConnection& /*connection*/, Call&& /*call*/) {}
+  virtual void on_frame(const RecordedConnection& /*connection*/, const Frame& /*frame*/) {}  // with keep_frames
+};
+
+class ConnectionCollector;
+
+// Makes connections and calls out of records, as they come.
+class CaptureCollector {
+ public:
+  // With a watcher, that gets the calls as they end; of the connections nothing is kept once they are closed.
+  explicit CaptureCollector(const CallBuilderOptions& options, CaptureWatcher* watcher = nullptr);
+  ~CaptureCollector();
+
+  void take(const capture::Record& record);
+  // Gives the watcher the calls that ended before that time, without waiting for what may still cross their end.
+  void settle(int64_t time_ns);
+  // The calls that are open go to the watcher, as such; without one, everything is here: all but `file` and `damage`.
+  RecordedCapture finish();
+
+  [[nodiscard]] int64_t last_ns() const { return last_ns_; }  // of the last read
+  [[nodiscard]] const capture::CaptureStart& start() const { return recorded_.start; }
+
+ private:
+  ConnectionCollector& connection(ConnectionId id);
+
+  CallBuilderOptions options_;
+  CaptureWatcher* watcher_;
+  RecordedCapture recorded_;
+  std::map<ConnectionId, std::unique_ptr<ConnectionCollector>> connections_;
+  int64_t last_ns_ = 0;
 };
 
 // Reads everything that can be read. Errors only where the file cannot be opened.

@@ -30,6 +30,7 @@ void Tap::gap(Direction direction, const std::string& reason) {
 }
 
 void Tap::end(Direction direction, int64_t time_ns) {
+  reader_.end(direction);
   if (direction == Direction::server_to_client) builder_.server_ended(time_ns);
   if (!first_end_) first_end_ = direction;
 }
