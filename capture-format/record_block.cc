@@ -71,6 +71,7 @@ void TimeSpan::add(const capture::Record& record) {
     case Record::kSegment: return add(record.segment().time_ns());
     case Record::kMark: return add(record.mark().time_ns());
     case Record::kClockAnchor: return add(record.clock_anchor().time_ns());
+    case Record::kLoopLag: return add(record.loop_lag().time_ns());
     case Record::KIND_NOT_SET: return;  // a kind of record that is newer than this program
   }
 }

@@ -7,6 +7,15 @@
 #include "http2/connection_collector.h"
 
 namespace ztape::http2 {
+namespace {
+
+void add(RecordedLag& lag, const capture::LoopLag& record) {
+  const int buckets = std::min(record.bucket_top_ns_size(), record.bucket_turns_size());
+  for (int i = 0; i < buckets; ++i) lag.turns.add(record.bucket_top_ns(i), record.bucket_turns(i));
+  lag.max_ns = std::max({lag.max_ns, record.max_ns(), record.timer_late_ns()});
+}
+
+}  // namespace
 
 CaptureCollector::CaptureCollector(const CallBuilderOptions& options, CaptureWatcher* watcher)
     : options_(options), watcher_(watcher) {}
@@ -42,6 +51,7 @@ void CaptureCollector::take(const capture::Record& record) {
       if (!watcher_) recorded_.gaps.push_back(record.gap());
       if (record.gap().connection() != 0) connection(record.gap().connection()).gap(record.gap());
       break;
+    case capture::Record::kLoopLag: add(recorded_.loop_lag, record.loop_lag()); break;
     default: break;  // the index over the chunks, and what has no part in calls
   }
 }

@@ -12,6 +12,7 @@
 #include "http2/call_builder.h"
 #include "http2/first_bytes.h"
 #include "proto/capture.pb.h"
+#include "proto/histogram.h"
 
 namespace ztape::http2 {
 
@@ -48,11 +49,18 @@ struct RecordedConnection {
   std::string first_bytes[2];  // by direction: up to kKeptBeginningBytes of what is not HTTP/2
 };
 
+// How late the recorder itself was (capture.proto, LoopLag): a time may be too late by so much.
+struct RecordedLag {
+  Histogram turns;
+  int64_t max_ns = 0;  // of turns, and of timers that came late
+};
+
 struct RecordedCapture {
   std::string file;
   capture::CaptureStart start;
   std::vector<RecordedConnection> connections;  // by id
   std::vector<capture::Gap> gaps;
+  RecordedLag loop_lag;        // no turns: not recorded
   std::vector<Damage> damage;  // what the reader could not read
 };
 

@@ -97,6 +97,7 @@ struct TcpListener::Impl final : LoopHandle {
     if (closing || !std::exchange(paused, false)) return;
     uv_poll_start(&poll, UV_READABLE, [](uv_poll_t* on, int status, int) {
       auto* self = static_cast<Impl*>(static_cast<LoopHandle*>(on->data));
+      self->loop.note_event();
       if (status == 0) self->accept_some();
     });
   }

@@ -26,6 +26,10 @@ void must(int status) {
   if (status != 0) std::abort();
 }
 
+Loop& loop_of(const uv_loop_t* loop) {
+  return *static_cast<Loop*>(loop->data);
+}
+
 }  // namespace
 
 MonotonicTime monotonic_now() {
@@ -39,6 +43,7 @@ WallTime wall_now() {
 Loop::Loop() {
   std::signal(SIGPIPE, SIG_IGN);
   must(uv_loop_init(&loop_));
+  loop_.data = this;
 }
 
 Loop::~Loop() {
@@ -92,6 +97,7 @@ struct Timer::Impl final : LoopHandle {
 
   // The callback is moved out first: it may start the timer again or destroy it.
   void fire() {
+    loop_of(timer.loop).note_event();
     uv_idle_stop(&spin);
     uv_timer_stop(&timer);
     const auto moved = std::exchange(callback, nullptr);
@@ -169,6 +175,7 @@ struct SignalWatch final : LoopHandle {
       const auto on_number = [](uv_signal_t* handle, int) {
         auto* self = static_cast<SignalWatch*>(static_cast<LoopHandle*>(handle->data));
         if (self->closing) return;
+        loop_of(handle->loop).note_event();
         const auto kept = self->callback;  // the callback may destroy the watch's owner
         kept(++self->count);
       };
@@ -211,6 +218,7 @@ struct Wakeup::Impl final : LoopHandle {
     must(uv_async_init(loop.raw(), &async, [](uv_async_t* handle) {
       auto* self = static_cast<Impl*>(static_cast<LoopHandle*>(handle->data));
       if (self->closing) return;
+      loop_of(handle->loop).note_event();
       const auto kept = self->callback;
       kept();
     }));

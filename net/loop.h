@@ -36,9 +36,17 @@ class Loop {
   [[nodiscard]] uv_loop_t* raw() { return &loop_; }
   [[nodiscard]] ReadSlabs& read_slabs() { return slabs_; }
 
+  // The wrappers of net/ say so when uv calls them back: the first one begins a turn, for TurnWatch.
+  void note_event() {
+    if (turns_watched_ && turn_began_.ns == 0) turn_began_ = monotonic_now();
+  }
+
  private:
+  friend class TurnWatch;
   uv_loop_t loop_{};
   ReadSlabs slabs_;
+  bool turns_watched_ = false;
+  MonotonicTime turn_began_;  // 0: none is under way
 };
 
 // A one-shot timer. Destroying it cancels it. Resolution: uv's timers tick in whole milliseconds; start_at() arms for

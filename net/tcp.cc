@@ -82,7 +82,9 @@ void TcpConnection::Impl::start_reading() {
 
 void TcpConnection::Impl::start_uv_reading() {
   const auto allocate = [](uv_handle_t* on, std::size_t, uv_buf_t* buffer) {
-    const auto room = impl_of(on->data)->loop.read_slabs().room();
+    auto* self = impl_of(on->data);
+    self->loop.note_event();
+    const auto room = self->loop.read_slabs().room();
     *buffer = uv_buf_init(reinterpret_cast<char*>(room.data()), static_cast<unsigned>(room.size()));
   };
   const auto on_read = [](uv_stream_t* on, ssize_t size, const uv_buf_t*) {
@@ -184,6 +186,7 @@ void TcpConnection::Impl::write(std::span<const Slice> pieces) {
 
 void TcpConnection::Impl::on_written(int status) {
   if (closing) return;
+  loop.note_event();
   if (status < 0 && write_error.empty()) write_error = uv_err_name(status);
   const bool drained = uv_stream_get_write_queue_size(stream()) == 0;
   if (draining) {

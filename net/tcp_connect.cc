@@ -73,6 +73,7 @@ struct Connector::Impl {
   }
 
   void on_connected(int status) {
+    loop.note_event();
     request = nullptr;
     if (status != 0) {
       std::exchange(attempt, nullptr)->close_handles();

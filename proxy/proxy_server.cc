@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "proto/capture.pb.h"
+
 namespace ztape::proxy {
 namespace {
 
@@ -39,9 +41,19 @@ void ProxyServer::record_to(Recorder& recorder) {
                                       .options = options_,
                                       .on_failure = [this](Side side, const std::string& line) { failed(side, line); },
                                       .on_recorded = [this] { hold_if_full(); },
+                                      .on_moved = [this](ConnectionId id) { sampler_->moved(id); },
                                       .on_finished = [this](ConnectionId id) { finished(id); }});
   room_wakeup_ = std::make_unique<net::Wakeup>(loop_, [this] { on_room(); });
   recorder.set_on_room([wakeup = room_wakeup_.get()] { wakeup->wake(); });
+  loop_lag_ = std::make_unique<LoopLag>(recorder.opened());
+  turn_watch_ = std::make_unique<net::TurnWatch>(
+      loop_, [this](MonotonicTime began, MonotonicTime ended) { loop_lag_->turn(began, ended); });
+  const auto on_interval = [this](MonotonicTime due, MonotonicTime now) {
+    loop_lag_->timer(due, now);
+    record_loop_lag(now);
+  };
+  sampler_ = std::make_unique<IntervalSampler>(
+      loop_, IntervalSampler::Callbacks{.sample = [this](ConnectionId id) { sample(id); }, .on_interval = on_interval});
 }
 
 void ProxyServer::accept(Arrival arrival) {
@@ -103,9 +115,20 @@ void ProxyServer::on_room() {
   for_all([] { return event::RecorderRoom{}; });
 }
 
+void ProxyServer::sample(ConnectionId id) {
+  if (const auto found = connections_.find(id); found != connections_.end()) found->second->sample();
+}
+
+void ProxyServer::record_loop_lag(MonotonicTime now) {
+  capture::Record record;
+  if (!loop_lag_->end_interval(now, *record.mutable_loop_lag())) return;
+  surroundings_->recorder.record(std::move(record));
+}
+
 void ProxyServer::stop() {
   intake_->stop();
   for_all([] { return event::Stop{net::monotonic_now()}; });
+  if (loop_lag_) record_loop_lag(net::monotonic_now());
   if (room_wakeup_) room_wakeup_->let_loop_end();  // the recorder's thread may still wake it
 }
 

@@ -10,8 +10,11 @@
 
 #include "net/loop.h"
 #include "net/tcp.h"
+#include "net/turn_watch.h"
 #include "proto/error.h"
 #include "proxy/intake.h"
+#include "proxy/interval_sampler.h"
+#include "proxy/loop_lag.h"
 #include "proxy/proxy_options.h"
 #include "proxy/recorder.h"
 #include "proxy/relayed_connection.h"
@@ -49,6 +52,8 @@ class ProxyServer {
   void stop();
 
   [[nodiscard]] ProxyCounts counts() const;
+  // After record_to().
+  [[nodiscard]] const LoopLag& loop_lag() const { return *loop_lag_; }
 
  private:
   ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem);
@@ -57,6 +62,8 @@ class ProxyServer {
   void failed(Side side, const std::string& line);
   void hold_if_full();
   void on_room();
+  void sample(ConnectionId id);
+  void record_loop_lag(MonotonicTime now);
   void for_all(const std::function<Event()>& make_event);
 
   net::Loop& loop_;
@@ -65,6 +72,9 @@ class ProxyServer {
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<RelayedConnection::Surroundings> surroundings_;
   std::unique_ptr<net::Wakeup> room_wakeup_;
+  std::unique_ptr<LoopLag> loop_lag_;
+  std::unique_ptr<net::TurnWatch> turn_watch_;
+  std::unique_ptr<IntervalSampler> sampler_;
   std::unordered_map<ConnectionId, std::unique_ptr<RelayedConnection>> connections_;
   ConnectionId last_id_ = 0;
   bool holding_ = false;

@@ -57,8 +57,14 @@ void RelayedConnection::handle(Event event) {
   }
   actions_.clear();
   // These may come back into handle(), or destroy this object: they stand last.
+  if (recorded_ && !std::exchange(moved_, true)) surroundings_.on_moved(id_);
   if (std::exchange(recorded_, false)) surroundings_.on_recorded();
   if (relay_.finished()) surroundings_.on_finished(id_);
+}
+
+void RelayedConnection::sample() {
+  moved_ = false;
+  record_tcp_info();
 }
 
 void RelayedConnection::on_opened(Opening::Outcome outcome) {

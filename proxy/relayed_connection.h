@@ -28,6 +28,7 @@ class RelayedConnection {
     // A side did not come up; a line for the log.
     std::function<void(Side, const std::string&)> on_failure;
     std::function<void()> on_recorded;              // a chunk was given to the recorder
+    std::function<void(ConnectionId)> on_moved;     // the first bytes since its opening or since sample()
     std::function<void(ConnectionId)> on_finished;  // destroys the connection
   };
 
@@ -39,6 +40,9 @@ class RelayedConnection {
 
   // May destroy this object, through on_finished.
   void handle(Event event);
+
+  // Records the TCP_INFO of both sockets.
+  void sample();
 
   [[nodiscard]] const Relay& relay() const { return relay_; }
 
@@ -82,6 +86,7 @@ class RelayedConnection {
   std::unique_ptr<Opening> opening_;  // until both sockets are ready
   bool open_recorded_ = false;
   bool recorded_ = false;  // by the events under way
+  bool moved_ = false;     // since the last sample
 };
 
 }  // namespace ztape::proxy

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "proto/histogram.h"
 #include "proto/words.h"
 #include "replay/compare.h"
-#include "replay/histogram.h"
 
 namespace ztape::replay {
 

@@ -98,6 +98,11 @@ std::string capture_json(const http2::RecordedCapture& capture) {
        std::map<std::string, std::string>(capture.start.notes().begin(), capture.start.notes().end())) {
     page["notes"][key] = value;
   }
+  page["loop_lag"] = Json();
+  if (const auto& lag = capture.loop_lag; lag.turns.count() > 0) {
+    page["loop_lag"] = {
+        {"turns", lag.turns.count()}, {"p99_ns", or_null(lag.turns.quantile_ns(.99))}, {"max_ns", lag.max_ns}};
+  }
   page["connections"] = Json::array();
   for (const auto& connection : capture.connections) {
     Json row;

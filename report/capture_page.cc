@@ -124,6 +124,13 @@ std::string silence_line(const http2::RecordedCapture& capture) {
          "the indexer.\n";
 }
 
+std::string lag_line(const http2::RecordedLag& lag) {
+  if (lag.turns.count() == 0) return "";
+  std::string text = "event loop lag: max " + duration(lag.max_ns);
+  if (const auto p99 = lag.turns.quantile_ns(.99)) text += ", p99 " + duration(*p99);
+  return text + "\n";
+}
+
 std::string not_readable(const http2::RecordedCapture& capture) {
   std::string text;
   for (const auto& connection : capture.connections) {
@@ -195,6 +202,7 @@ std::string capture_page(const http2::RecordedCapture& capture) {
   if (!capture.connections.empty()) page += connections_table(capture) + "\n";
   if (const auto methods = methods_table(capture); !methods.empty()) page += methods + "\n";
   page += silence_line(capture);
+  page += lag_line(capture.loop_lag);
   page += not_readable(capture);
   const auto missing = not_recorded(capture);
   page += missing.empty() ? "Lost: nothing.\n" : missing;

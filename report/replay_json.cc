@@ -35,7 +35,7 @@ ordered_json value_json(const FieldValue& value) {
       value);
 }
 
-ordered_json quantiles_json(const replay::Histogram& histogram) {
+ordered_json quantiles_json(const Histogram& histogram) {
   return {{"samples", histogram.count()},
           {"p50_ns", or_null(histogram.quantile_ns(.5))},
           {"p90_ns", or_null(histogram.quantile_ns(.9))},

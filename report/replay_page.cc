@@ -32,7 +32,7 @@ std::string value_text(const FieldValue& value) {
       value);
 }
 
-std::string quantile(const replay::Histogram& histogram, double share) {
+std::string quantile(const Histogram& histogram, double share) {
   const auto value = histogram.quantile_ns(share);
   return value ? milliseconds(*value) : "-";
 }

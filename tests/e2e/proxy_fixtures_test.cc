@@ -95,7 +95,8 @@ TEST_P(ProxyFixtures, EveryByteOfBothDirectionsIsRecorded) {
     EXPECT_TRUE(recorded.closed);
     EXPECT_EQ(recorded.close.error(), "");
     EXPECT_EQ(recorded.close.first_side(), capture::DOWNSTREAM);  // each fixture's wallet closed first
-    EXPECT_EQ(recorded.tcp_infos.size(), 4u);                     // both sockets at the opening and at the close
+    // Both sockets at the opening and at the close, and every second in between where the machine is slow.
+    EXPECT_GE(recorded.tcp_infos.size(), 4u);
     const auto frames = nlohmann::json::parse(
         read_file(fixture_path(fixture) + "/connection" + std::to_string(connection.number) + ".frames.json"));
     EXPECT_EQ(frame_counts(recorded), frames["frames"]);

@@ -5,6 +5,9 @@
 
 #include <csignal>
 #include <thread>
+#include <vector>
+
+#include "net/turn_watch.h"
 
 namespace ztape::net {
 namespace {
@@ -99,6 +102,45 @@ TEST(StopSignals, CountsInterruptAndTerminate) {
   kill(getpid(), SIGINT);
   loop.run();
   EXPECT_EQ(counts, (std::vector<int>{1, 2}));
+}
+
+TEST(TurnWatch, ATurnIsAsLongAsWhatItsCallbacksDo) {
+  Loop loop;
+  std::vector<int64_t> turns_ns;
+  TurnWatch watch(loop, [&](MonotonicTime began, MonotonicTime ended) { turns_ns.push_back(ended - began); });
+  constexpr int64_t kBlockedNs = 5'000'000;
+  int fired = 0;
+  Timer timer(loop);
+  Timer second(loop);
+  const auto block = [&] {
+    ++fired;
+    const auto begin = monotonic_now();
+    while (monotonic_now() - begin < kBlockedNs) continue;
+  };
+  timer.start(1'000'000, [&] {
+    block();
+    second.start(20'000'000, block);  // in a turn of its own
+  });
+  loop.run();
+  EXPECT_EQ(fired, 2);
+  ASSERT_EQ(turns_ns.size(), 2u);
+  for (const auto turn_ns : turns_ns) EXPECT_GE(turn_ns, kBlockedNs);
+}
+
+TEST(TurnWatch, WhatOneCallbackHoldsUpIsSeenWhereTheNextOneWouldHaveReadIt) {
+  Loop loop;
+  std::vector<int64_t> turns_ns;
+  auto watch = std::make_unique<TurnWatch>(
+      loop, [&](MonotonicTime began, MonotonicTime ended) { turns_ns.push_back(ended - began); });
+  Timer timer(loop);
+  timer.start(0, [] {});
+  loop.poll();
+  loop.poll();  // nothing to do: no turn
+  ASSERT_EQ(turns_ns.size(), 1u);
+  watch.reset();
+  timer.start(0, [] {});
+  loop.run();
+  EXPECT_EQ(turns_ns.size(), 1u);
 }
 
 }  // namespace

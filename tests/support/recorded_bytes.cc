@@ -44,6 +44,7 @@ RecordedTraffic read_traffic(const std::string& capture_file) {
       traffic.connections[record->tcp_info().connection()].tcp_infos.push_back(record->tcp_info());
     }
     if (record->has_connection_state()) traffic.states.push_back(record->connection_state());
+    if (record->has_loop_lag()) traffic.loop_lags.push_back(record->loop_lag());
     if (record->has_clock_anchor()) ++traffic.clock_anchors;
     if (record->has_connection_close()) {
       auto& connection = traffic.connections[record->connection_close().connection()];

@@ -26,6 +26,7 @@ struct RecordedTraffic {
   std::map<ConnectionId, Connection> connections;
   std::vector<capture::Gap> gaps;
   std::vector<capture::ConnectionState> states;
+  std::vector<capture::LoopLag> loop_lags;
   uint64_t clock_anchors = 0;
   bool whole = false;  // no damage at all
 };

@@ -1,11 +1,11 @@
-#include "replay/histogram.h"
+#include "proto/histogram.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-namespace ztape::replay {
+namespace ztape {
 namespace {
 
 TEST(Histogram, ShowsAQuantileOnlyWithEnoughSamples) {
@@ -50,6 +50,30 @@ TEST(Histogram, QuantilesAreWithinTheStatedErrorOfTheSortedSamples) {
   }
 }
 
+TEST(Histogram, ItsBucketsHoldEverySampleOnceAndNoBucketIsWiderThanItsPrecision) {
+  for (const int bits : {5, 7}) {
+    Histogram histogram(bits);
+    uint64_t added = 0;
+    for (int64_t ns = 1; ns < INT64_MAX / 8; ns *= 3, ++added) histogram.add(ns, 2);
+    uint64_t seen = 0;
+    int64_t last = -1;
+    histogram.for_each_bucket([&](int64_t top_ns, uint64_t count) {
+      EXPECT_GT(top_ns, last);
+      last = top_ns;
+      seen += count;
+    });
+    EXPECT_EQ(seen, 2 * added);
+    EXPECT_EQ(histogram.count(), 2 * added);
+    Histogram one(bits);
+    one.add(1'000'000);
+    one.for_each_bucket([&](int64_t top_ns, uint64_t count) {
+      EXPECT_EQ(count, 1u);
+      EXPECT_GE(top_ns, 1'000'000);
+      EXPECT_LE(top_ns, 1'000'000 + (1'000'000 >> bits));
+    });
+  }
+}
+
 TEST(Histogram, TakesAnyDuration) {
   Histogram histogram;
   for (const int64_t ns : {int64_t{-5}, int64_t{0}, int64_t{255}, int64_t{256}, INT64_MAX / 4}) histogram.add(ns);
@@ -58,4 +82,4 @@ TEST(Histogram, TakesAnyDuration) {
 }
 
 }  // namespace
-}  // namespace ztape::replay
+}  // namespace ztape
