@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""./dev bench proxy: what the recorder costs, beside the best of its neighbours. h2load against nghttpd (h2c): direct,
-through haproxy in TCP mode (which records nothing), through `ztape proxy` that records, and with `tcpdump -w` beside it.
+"""./dev bench proxy: what the recorder costs, beside the best of its neighbours. h2load against a server of compact blocks
+(h2c): direct, through haproxy in TCP mode (which records nothing), through `ztape proxy` that records, and with `tcpdump -w` beside it.
 
 One run, the contestants one after another in alternating order; medians with 95 % intervals; ratios are of the same
 round. README.md beside this file says how each contestant is set up and what each row means.
@@ -28,7 +28,6 @@ from rows import Row, print_rows, ratios
 
 SERVICE = "cash.z.wallet.sdk.rpc.CompactTxStreamer"
 BULK_BYTES = 64 << 20
-PACED_BYTES = 4 << 20
 SLOW_DISK_BYTES_PER_SECOND = 100e6
 LOSSLESS = "ztape, file, hold"
 TMPFS = pathlib.Path("/dev/shm")
@@ -36,9 +35,9 @@ RINGS_KIB = [8192 << step for step in range(8)]  # up to 1 GiB; the default of 2
 
 
 class Workload:
-    def __init__(self, name, path, requests, connections=1, streams=1, latencies=False, per_second=None):
+    def __init__(self, name, path, requests, connections=1, streams=1, latencies=False, chains=None, h2load=()):
         self.name, self.path, self.requests, self.connections, self.streams = name, path, requests, connections, streams
-        self.latencies, self.per_second = latencies, per_second
+        self.latencies, self.chains, self.h2load = latencies, chains, h2load  # chains: how often the whole of it is sent
 
 
 class Outcome:
@@ -66,20 +65,15 @@ class Contest:
         self.ring_kib = RINGS_KIB[2 if options.quick else 0]
         self.ring_retries = 0
         self.checked = {"captures": 0, "bytes": 0}
-        self.answers = {}  # path -> (bytes, random bytes)
         self.start_server()
 
     def start_server(self):
-        root = self.folder / "htdocs" / SERVICE
-        root.mkdir(parents=True)
-        for seed, (name, length) in enumerate((("GetBlock", 1000), ("GetBlockRange", BULK_BYTES), ("Paced", PACED_BYTES))):
-            answer, random_bytes = compact_blocks.answer(seed, length)
-            (root / name).write_bytes(answer)
-            self.answers[name] = (len(answer), random_bytes)
-        self.server_port = harness.free_port()
-        self.server = Process(["nghttpd", "--no-tls", "--trailer", "grpc-status: 0", "-d", str(root.parent), str(self.server_port)],
-                              self.server_cpus, stdout=open(os.devnull, "w"))
-        harness.wait_for_listener(self.server_port, self.server)
+        answer, self.random_bytes = compact_blocks.answer(1, BULK_BYTES)
+        self.answer_bytes = len(answer)
+        chain = self.folder / "chain"
+        chain.write_bytes(answer)
+        self.server = Process([self.options.server, str(chain)], self.server_cpus)
+        self.server_port = int(re.match(r"listening on port (\d+)", self.server.first_line()).group(1))
 
     def close(self):
         self.server.stop(signal.SIGKILL)
@@ -156,7 +150,7 @@ class Contest:
         log = self.folder / "h2load.log"
         log.unlink(missing_ok=True)
         command = ["h2load", "-t1", f"-c{workload.connections}", f"-m{workload.streams}", f"-n{workload.requests}",
-                   *([f"--log-file={log}"] if workload.latencies else []), *([f"--rps={workload.per_second}"] if workload.per_second else []),
+                   *([f"--log-file={log}"] if workload.latencies else []), *workload.h2load,
                    f"http://127.0.0.1:{middle.port}/{SERVICE}/{workload.path}"]
         server_before, busy_before, began = self.server.running_cpu_seconds(), harness.busy_seconds(), time.monotonic()
         started_cpu = sum(process.running_cpu_seconds() for process in set(middle.processes().values()))
@@ -183,7 +177,8 @@ class Contest:
         outcome.lost_bytes, outcome.kernel_drops = middle.lost_bytes, middle.kernel_drops
         outcome.foreign_share = max(0.0, harness.busy_seconds() - busy_before - ends_cpu - middle_cpu + started_cpu) / (time.monotonic() - began)
         if middle.capture and not middle.sink:
-            outcome.size_ratio = middle.capture.stat().st_size / (self.answers[workload.path][1] * workload.requests)
+            if workload.chains:
+                outcome.size_ratio = middle.capture.stat().st_size / (self.random_bytes * workload.chains)
             if check and not outcome.lost_bytes and not outcome.kernel_drops:
                 self.check_capture(middle, outcome)
         return outcome
@@ -205,7 +200,8 @@ class Contest:
 
     def choose_haproxy(self, workload):
         """The setting that does most in a short trial of this workload; the best of two trials each."""
-        trial = Workload(workload.name, workload.path, max(1, workload.requests // (2 if self.options.quick else 4)), workload.connections, workload.streams)
+        trial = Workload(workload.name, workload.path, max(1, workload.requests // (2 if self.options.quick else 4)),
+                         workload.connections, workload.streams)
         threads = (1, 2) if workload.connections > 1 else (1,)
         buffers = (262144,) if self.options.quick else (16384, 65536, 262144, 1048576)
         rates = {}
@@ -259,7 +255,7 @@ def table_rows(results, contest, disks):
         rows += memory_rows(slow, contest)
     if bulk:
         rows.append(Row("file size / its random bytes, at full rate", column(bulk[LOSSLESS], "size_ratio"), 1.10, 1.05,
-                        note=f"the answers themselves {contest.answers['GetBlockRange'][0] / contest.answers['GetBlockRange'][1]:.3f}"))
+                        note=f"the answers themselves {contest.answer_bytes / contest.random_bytes:.3f}"))
         rows.append(Row("  tcpdump's file", column(bulk["tcpdump, file"], "size_ratio")))
     if paced:
         rows.append(Row("  at 40 MB/s", column(paced["ztape, file"], "size_ratio")))
@@ -325,6 +321,7 @@ def print_details(results, workloads):
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev bench proxy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ztape", default="build/release/ztape", metavar="FILE")
+    parser.add_argument("--server", default="build/release/bench/block_server", metavar="FILE")
     parser.add_argument("--pairs", type=int, metavar="N", help="rounds; every contestant runs once in each (10; 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="3 short rounds, in under 90 s: for a look, not for the record")
     parser.add_argument("--scale", type=float, metavar="X", help="multiplies the requests of every run (1; 0.25 with --quick)")
@@ -338,11 +335,11 @@ def parse_arguments():
     options.scale = options.scale or (0.25 if options.quick else 1.0)
     if options.pairs < 1 or options.scale <= 0:
         parser.error("--pairs and --scale must be above 0")
-    for program in ("h2load", "nghttpd", "haproxy", "tcpdump", "taskset"):
+    for program in ("h2load", "haproxy", "tcpdump", "taskset"):
         if not shutil.which(program):
             parser.error(f"{program} is not installed (./dev deps)")
     os.makedirs(options.dir, exist_ok=True)
-    options.ztape = os.path.abspath(options.ztape)
+    options.ztape, options.server = os.path.abspath(options.ztape), os.path.abspath(options.server)
     return options
 
 
@@ -370,9 +367,9 @@ def plan(options, contest):
                 del arrangements[name]
     whole = [(Workload("one stream", "GetBlock", of(40_000), latencies=True), small),
              (Workload("many streams", "GetBlock", of(200_000), connections=8, streams=16), small),
-             (Workload("bulk", "GetBlockRange", of(32)), bulk),
+             (Workload("bulk", "GetBlockRange", of(32), chains=of(32)), bulk),
              (Workload("slow disk", "GetBlockRange", 4), slow),
-             (Workload("paced", "Paced", 10, per_second=10), {"ztape, file": (contest.ztape_file, False)})]
+             (Workload("paced", "GetBlockRange", 16, chains=1, h2load=["--rps=10", "-Hx-parts: 16"]), {"ztape, file": (contest.ztape_file, False)})]
     return [(w, arrangements) for w, arrangements in whole if not options.workload or w.name in options.workload]
 
 
@@ -383,8 +380,7 @@ def commit_of(folder):
 
 def main():
     options = parse_arguments()
-    environment = harness.print_environment([[options.ztape, "--version"], ["haproxy", "-v"], ["tcpdump", "--version"], ["h2load", "--version"],
-                                             ["nghttpd", "--version"]] + ([["nginx", "-v"], ["socat", "-V"]] if options.neighbours else []))
+    environment = harness.print_environment([[options.ztape, "--version"], ["haproxy", "-v"], ["tcpdump", "--version"], ["h2load", "--version"]] + ([["nginx", "-v"], ["socat", "-V"]] if options.neighbours else []))
     environment["commit"] = commit_of(os.path.dirname(os.path.abspath(__file__)))
     print(f"commit              {environment['commit']}")
     print(f"load average        {' '.join(f'{load:.2f}' for load in os.getloadavg())}")
@@ -421,7 +417,7 @@ def main():
         if options.json:
             document = {"environment": environment, "pairs": options.pairs, "scale": options.scale, "quick": options.quick,
                         "haproxy": {name: str(best) for name, best in contest.haproxy_best.items()}, "ring_kib": contest.ring_kib,
-                        "disks": disks, "answers": contest.answers, "rows": [row.document() for row in rows], "foreign_cpus": foreign,
+                        "disks": disks, "answer_bytes": contest.answer_bytes, "random_bytes": contest.random_bytes, "rows": [row.document() for row in rows], "foreign_cpus": foreign,
                         "runs": {w: {name: [vars(o) for o in outcomes] for name, outcomes in arrangements.items()}
                                  for w, arrangements in results.items()}}
             pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
