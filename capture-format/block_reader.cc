@@ -17,6 +17,8 @@ using layout::kHeaderBytes;
 using layout::Kind;
 
 constexpr uint64_t kScanBytes = uint64_t{1} << 20;
+// A pipe is held back to its last block that could be read, and no block is longer.
+constexpr uint64_t kMaxHeldBytes = (uint64_t{64} << 20) + (uint64_t{16} << 20);
 constexpr uint32_t kZstdMagic = 0xFD2FB528;
 
 std::string block_range(uint64_t first, uint64_t count) {
@@ -53,8 +55,23 @@ BlockReader::BlockReader(ByteSource source)
 
 Result<BlockReader> BlockReader::open(ByteSource source) {
   BlockReader reader(std::move(source));
+  if (auto begun = reader.await_start(); !begun) return std::unexpected(std::move(begun.error()));
   if (auto chosen = reader.choose_capture(); !chosen) return std::unexpected(std::move(chosen.error()));
   return reader;
+}
+
+// Of a source that grows the first header is enough, where it is good. Otherwise as much as is ever held.
+Result<void> BlockReader::await_start() {
+  constexpr std::chrono::seconds kPatience{1};  // of a file that was made a moment ago
+  constexpr std::chrono::milliseconds kLook{20};
+  auto waited = std::chrono::milliseconds(0);
+  while (source_.growing() && source_.size() < kMaxHeldBytes) {
+    if (source_.size() >= kHeaderBytes && layout::decode(view(0, kHeaderBytes))) break;
+    if (!source_.is_pipe() && (source_.size() >= kHeaderBytes || waited >= kPatience)) break;
+    if (auto grown = source_.grow(source_.is_pipe() ? std::chrono::milliseconds(-1) : kLook); !grown) return grown;
+    waited += kLook;
+  }
+  return {};
 }
 
 // Whose blocks this file's blocks are: block 0 says it. Where that one is damaged, the id that most headers carry.
@@ -74,7 +91,7 @@ Result<void> BlockReader::choose_capture() {
     capture_id_ = header->capture_id;
     // A block 0 that was put before another capture's blocks is not the one that counts.
     const auto second = layout::decode(view(kHeaderBytes + header->compressed_bytes, kHeaderBytes));
-    if (!second || second->capture_id == header->capture_id) return {};
+    if (source_.growing() || !second || second->capture_id == header->capture_id) return {};
     capture_id_.reset();
   }
 
@@ -118,6 +135,9 @@ Result<void> BlockReader::choose_capture() {
   if (start.size() >= kIdentifying && std::memcmp(start.data(), like.data(), kIdentifying) == 0) return {};
   std::string message = "is not a capture";
   if (start.empty()) message = "is empty, not a capture";
+  if (source_.growing() && source_.is_pipe()) {
+    message = "is not a capture: nothing of one is in its first " + std::to_string(kMaxHeldBytes >> 20) + " MiB";
+  }
   uint32_t magic = 0;
   if (start.size() >= 4) magic = start[0] | start[1] << 8 | start[2] << 16 | static_cast<uint32_t>(start[3]) << 24;
   if (magic == kZstdMagic) message = "is a zstd file, but not a capture";
@@ -162,8 +182,15 @@ std::optional<BlockReader::Found> BlockReader::find_next(uint64_t from, Search s
   return std::nullopt;
 }
 
-bool BlockReader::next(RecordBlock& block) {
+BlockReader::Step BlockReader::next(RecordBlock& block, bool stop_at_trailer) {
   while (!done_) {
+    source_.forget_before(position_);
+    if (source_.growing() && !all_there(stop_at_trailer)) {
+      if (!source_.is_pipe() || source_.size() - position_ <= kMaxHeldBytes) return Step::wait;
+      add_damage(ErrorCode::corrupt, position_, source_.size() - position_, next_number_, 0,
+                 "nothing of the capture is in these bytes; more are not read");
+      break;
+    }
     if (position_ >= source_.size()) {
       add_torn_end();
       break;
@@ -171,17 +198,41 @@ bool BlockReader::next(RecordBlock& block) {
     const auto header = ours_at(position_);
     if (done_) break;
     if (!header) {
-      if (recover(block, std::nullopt)) return true;
+      if (recover(block, std::nullopt)) return Step::block;
     } else if (header->kind == Kind::trailer) {
       at_trailer(*header);
     } else if (header->number < next_number_) {
       recover(block, header);
     } else if (read_block(*header, block)) {
-      return true;
+      return Step::block;
     }
   }
   done_ = true;
-  return false;
+  return Step::end;
+}
+
+// Of a source that grows: what the next step needs has come.
+bool BlockReader::all_there(bool stop_at_trailer) {
+  const uint64_t here = source_.size() - std::min(position_, source_.size());
+  if (here < kHeaderBytes) return false;
+  const auto header = ours_at(position_);
+  if (done_) return true;
+  if (!header || (header->kind == Kind::block && header->number < next_number_)) {
+    return find_next(position_ + 1, Search::any).has_value();
+  }
+  if (header->kind == Kind::trailer) {
+    if (!stop_at_trailer) return here > kMaxHeldBytes / 2;  // whatever stands behind it is damage: its end would show
+    return here >= kHeaderBytes + layout::seek_table_bytes(header->number);
+  }
+  return here >= kHeaderBytes + uint64_t{header->compressed_bytes} ||
+         header->compressed_bytes > ZSTD_compressBound(layout::kMaxBlockBytes);
+}
+
+void BlockReader::grow(std::chrono::milliseconds at_most) {
+  auto grown = source_.grow(at_most);
+  if (grown) return;
+  add_damage(grown.error().code, source_.size(), 0, next_number_, 0, grown.error().message);
+  done_ = true;
 }
 
 bool BlockReader::read_block(const layout::Header& header, RecordBlock& block) {

@@ -2,6 +2,7 @@
 // rules are in FORMAT.md, "Reading a damaged file". Private to this folder.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,11 +22,18 @@ namespace ztape {
 
 class BlockReader {
  public:
-  // Errors: io, not_a_capture, unsupported_version.
+  enum class Step { block, wait, end };
+
+  // Errors: io, not_a_capture, unsupported_version. Of a source that grows, waits for its start.
   static Result<BlockReader> open(ByteSource source);
 
-  // The next whole block. False at the end, and from then on.
-  bool next(RecordBlock& block);
+  // The next whole block; `end` from the end on. `wait`: the source grows, and the next block is not all there.
+  // `stop_at_trailer`: what may follow the trailer of a source that grows is not waited for.
+  Step next(RecordBlock& block, bool stop_at_trailer = false);
+
+  // ByteSource::grow. What goes wrong there is the end, and damage.
+  void grow(std::chrono::milliseconds at_most);
+  [[nodiscard]] bool growing() const { return source_.growing(); }
 
   [[nodiscard]] const std::vector<Damage>& damage() const { return damage_; }
   [[nodiscard]] const std::string& name() const { return source_.name(); }
@@ -45,7 +53,9 @@ class BlockReader {
 
   explicit BlockReader(ByteSource source);
 
+  Result<void> await_start();
   Result<void> choose_capture();
+  [[nodiscard]] bool all_there(bool stop_at_trailer);
   std::span<const uint8_t> view(uint64_t offset, uint64_t length);
   std::optional<layout::Header> ours_at(uint64_t offset);
   std::optional<Found> find_next(uint64_t from, Search search);

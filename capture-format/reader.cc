@@ -13,6 +13,8 @@ struct CaptureReader::Impl {
   BlockReader blocks;
   RecordBlock block;
   std::size_t position = 0;  // in the block
+  bool followed = false;
+  bool ended = false;
   uint64_t blocks_read = 0;
   uint64_t records_read = 0;
 };
@@ -28,6 +30,17 @@ Result<std::unique_ptr<CaptureReader>> CaptureReader::open(const std::string& pa
   return std::unique_ptr<CaptureReader>(new CaptureReader(std::make_unique<Impl>(std::move(*blocks))));
 }
 
+Result<std::unique_ptr<CaptureReader>> CaptureReader::follow(const std::string& path) {
+  auto source = ByteSource::open(path);
+  if (!source) return std::unexpected(std::move(source.error()));
+  source->follow();
+  auto blocks = BlockReader::open(std::move(*source));
+  if (!blocks) return std::unexpected(std::move(blocks.error()));
+  auto impl = std::make_unique<Impl>(std::move(*blocks));
+  impl->followed = true;
+  return std::unique_ptr<CaptureReader>(new CaptureReader(std::move(impl)));
+}
+
 Result<std::unique_ptr<CaptureReader>> CaptureReader::open_bytes(std::string bytes, const std::string& name) {
   auto blocks = BlockReader::open(ByteSource::of_bytes(std::move(bytes), name));
   if (!blocks) return std::unexpected(std::move(blocks.error()));
@@ -37,7 +50,13 @@ Result<std::unique_ptr<CaptureReader>> CaptureReader::open_bytes(std::string byt
 const capture::Record* CaptureReader::next() {
   auto& r = *impl_;
   while (r.position == r.block.records().size()) {
-    if (!r.blocks.next(r.block)) {
+    const auto step = r.blocks.next(r.block, r.followed);
+    if (step == BlockReader::Step::wait && !r.followed) {
+      r.blocks.grow(std::chrono::milliseconds(-1));
+      continue;
+    }
+    if (step != BlockReader::Step::block) {
+      r.ended = step == BlockReader::Step::end;
       r.position = r.block.records().size();
       return nullptr;
     }
@@ -46,6 +65,14 @@ const capture::Record* CaptureReader::next() {
   }
   ++r.records_read;
   return r.block.records()[r.position++];
+}
+
+bool CaptureReader::ended() const {
+  return impl_->ended;
+}
+
+void CaptureReader::wait(std::chrono::milliseconds at_most) {
+  impl_->blocks.grow(at_most);
 }
 
 const std::vector<Damage>& CaptureReader::damage() const {

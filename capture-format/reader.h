@@ -3,6 +3,7 @@
 // Owns the file. One thread at a time. Memory: one block.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,8 +37,16 @@ class CaptureReader {
   static Result<std::unique_ptr<CaptureReader>> open_bytes(std::string bytes, const std::string& name);
   ~CaptureReader();
 
-  // The next record, valid until the next call. nullptr at the end.
+  // Reads a capture that may still be being written: next() gives what is there, and wait() waits for more, until the
+  // trailer, or the end of a pipe, or until the writer is gone without one, which is damage (torn). Errors as open().
+  static Result<std::unique_ptr<CaptureReader>> follow(const std::string& path);
+
+  // The next record, valid until the next call. nullptr at the end; of a followed capture also where no more is there
+  // yet: then ended() is false.
   const capture::Record* next();
+  [[nodiscard]] bool ended() const;
+  // Waits for more of a followed capture, at most so long. A signal ends it early.
+  void wait(std::chrono::milliseconds at_most);
 
   // What has been found so far; complete once next() has returned nullptr.
   [[nodiscard]] const std::vector<Damage>& damage() const;

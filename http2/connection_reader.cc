@@ -121,7 +121,9 @@ bool ConnectionReader::readable(Direction direction) const {
 }
 
 uint64_t ConnectionReader::offset(Direction direction) const {
-  return impl_->readers[index(direction)].offset();
+  const auto held = impl_->watch ? impl_->watch->held_bytes(direction) : 0;
+  const auto twice = held > 0 && direction == Direction::client_to_server ? impl_->seen_before_watch : 0;
+  return impl_->readers[index(direction)].offset() + held - twice;
 }
 
 }  // namespace ztape::http2

@@ -17,6 +17,12 @@ UpgradeWatch::State UpgradeWatch::read(Direction direction, std::span<const uint
   return state_;
 }
 
+uint64_t UpgradeWatch::held_bytes(Direction direction) const {
+  uint64_t bytes = 0;
+  for (const auto& held : held_) bytes += held.direction == direction ? held.bytes.size() : 0;
+  return bytes;
+}
+
 void UpgradeWatch::on_head(Direction direction, const Http1Head& head, int64_t time_ns) {
   if (direction == Direction::client_to_server) {
     request_.head_ns = time_ns;

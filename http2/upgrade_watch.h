@@ -41,6 +41,7 @@ class UpgradeWatch final : private Http1Sink {
   [[nodiscard]] const Request& request() const { return request_; }
   // How many bytes of each direction are HTTP/1; once upgraded.
   [[nodiscard]] uint64_t http1_bytes(Direction direction) const { return http1_bytes_[index(direction)]; }
+  [[nodiscard]] uint64_t held_bytes(Direction direction) const;
   // All bytes, in the order of the calls.
   [[nodiscard]] const std::vector<Held>& held() const { return held_; }
 
