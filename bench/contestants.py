@@ -15,6 +15,12 @@ import harness
 from harness import BenchError, Process
 
 
+def start_server(program, chain, cpus=None, options=(), prefix=()):
+    """(process, port) of block_server."""
+    server = Process([*prefix, program, str(chain), *options], cpus)
+    return server, int(re.match(r"listening on port (\d+)", server.first_line()).group(1))
+
+
 class Middle:
     """Processes between client and server or beside them. `finish` ends them and fills in what they cost."""
 

@@ -23,10 +23,10 @@ import compact_blocks
 import contestants
 import disk
 import harness
+import load
 from harness import BenchError, Process
 from rows import Row, print_rows, ratios
 
-SERVICE = "cash.z.wallet.sdk.rpc.CompactTxStreamer"
 BULK_BYTES = 64 << 20
 SLOW_DISK_BYTES_PER_SECOND = 100e6
 LOSSLESS = "ztape, file, hold"
@@ -52,11 +52,6 @@ class Outcome:
         self.foreign_share = 0.0
 
 
-def seconds_of(text):
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text).groups()
-    return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}[unit]
-
-
 class Contest:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -70,10 +65,8 @@ class Contest:
     def start_server(self):
         answer, self.random_bytes = compact_blocks.answer(1, BULK_BYTES)
         self.answer_bytes = len(answer)
-        chain = self.folder / "chain"
-        chain.write_bytes(answer)
-        self.server = Process([self.options.server, str(chain)], self.server_cpus)
-        self.server_port = int(re.match(r"listening on port (\d+)", self.server.first_line()).group(1))
+        (self.folder / "chain").write_bytes(answer)
+        self.server, self.server_port = contestants.start_server(self.options.server, self.folder / "chain", self.server_cpus)
 
     def close(self):
         self.server.stop(signal.SIGKILL)
@@ -147,25 +140,15 @@ class Contest:
             self.ring_retries += 1
 
     def measure_running(self, middle, workload, check):
-        log = self.folder / "h2load.log"
-        log.unlink(missing_ok=True)
-        command = ["h2load", "-t1", f"-c{workload.connections}", f"-m{workload.streams}", f"-n{workload.requests}",
-                   *([f"--log-file={log}"] if workload.latencies else []), *workload.h2load,
-                   f"http://127.0.0.1:{middle.port}/{SERVICE}/{workload.path}"]
         server_before, busy_before, began = self.server.running_cpu_seconds(), harness.busy_seconds(), time.monotonic()
         started_cpu = sum(process.running_cpu_seconds() for process in set(middle.processes().values()))
-        out, client_cpu = harness.run(command, self.client_cpus)
-        if f" {workload.requests} succeeded, 0 failed" not in out:
-            raise BenchError(f"not every request succeeded:\n{out}")
+        done = load.run(middle.port, workload.path, workload.requests, connections=workload.connections, streams=workload.streams,
+                        cpus=self.client_cpus, options=workload.h2load, log=self.folder / "h2load.log" if workload.latencies else None)
         outcome = Outcome()
-        seconds = seconds_of(re.search(r"finished in ([\d.]+\w+)", out).group(1))
-        outcome.received_bytes = int(re.search(r"^traffic: \S+ \((\d+)\) total", out, re.MULTILINE).group(1))
-        outcome.requests_per_second = workload.requests / seconds
-        outcome.bytes_per_second = outcome.received_bytes / seconds
-        outcome.gigabytes = outcome.received_bytes / 1e9
-        if workload.latencies:  # whole microseconds: the grouped median knows that a bin is one wide
-            outcome.p50_us = statistics.median_grouped(int(line.split("\t")[2]) for line in log.read_text().splitlines())
-        ends_cpu = client_cpu + self.server.running_cpu_seconds() - server_before
+        outcome.received_bytes, outcome.gigabytes = done.bytes, done.bytes / 1e9
+        outcome.requests_per_second, outcome.bytes_per_second = workload.requests / done.seconds, done.bytes / done.seconds
+        outcome.p50_us = done.p50_us() if workload.latencies else None
+        ends_cpu = done.cpu_seconds + self.server.running_cpu_seconds() - server_before
         middle.finish()  # a recorder's cost includes what it writes after the last byte was relayed
         processes = set(middle.processes().values())
         middle_cpu = sum(process.cpu_seconds for process in processes)

@@ -14,7 +14,9 @@ sys.path.insert(0, sys.argv.pop(1))
 
 import compact_blocks  # noqa: E402
 import contestants  # noqa: E402
+import growth_bench  # noqa: E402
 import harness  # noqa: E402
+import load  # noqa: E402
 import proxy_bench  # noqa: E402
 import rows  # noqa: E402
 
@@ -22,7 +24,7 @@ import rows  # noqa: E402
 class Texts(unittest.TestCase):
     def test_durations_of_h2load(self):
         for text, seconds in (("812us", 812e-6), ("500.20ms", 0.5002), ("1.25s", 1.25), ("2m", 120)):
-            self.assertAlmostEqual(proxy_bench.seconds_of(text), seconds)
+            self.assertAlmostEqual(load.seconds_of(text), seconds)
 
     def test_what_the_proxy_says_it_lost(self):
         self.assertEqual(contestants.lost_bytes(0, "1 connection\nlost: nothing\n", ""), 0)
@@ -82,6 +84,33 @@ def fields(body):
             value, at = body[at:at + value], at + value
         found.append((tag >> 3, tag & 7, value))
     return found
+
+
+class Growth(unittest.TestCase):
+    def test_the_costs_of_a_frame_and_of_a_byte_are_found(self):
+        points = [(f, b, 2e-6 * f + 3e-9 * b) for f, b in ((1000, 10_000), (1000, 9_000_000), (50_000, 700_000), (7, 1 << 30))]
+        frame, byte = growth_bench.fit(points)
+        self.assertAlmostEqual(frame * 1e6, 2)
+        self.assertAlmostEqual(byte * 1e9, 3)
+
+    def test_no_cost_is_below_nothing(self):
+        self.assertEqual(growth_bench.fit([(10, 1000, 1.0), (20, 500, 2.0)])[1], 0.0)
+        self.assertEqual(growth_bench.fit([(1000, 10, 1.0), (500, 20, 2.0)])[0], 0.0)
+
+    def test_a_rise_is_against_the_cheapest_so_far(self):
+        def points(*costs):
+            made = []
+            for cost in costs:
+                made.append(growth_bench.Point("", "", 10))
+                made[-1].runs["ztape"] = [(cost * 10, 0.0)]
+            return made
+
+        self.assertEqual(growth_bench.rise(points(5.0, 2.0, 3.0), "ztape"), 1.5)
+        self.assertEqual(growth_bench.rise(points(5.0, 2.0), "ztape"), 1.0)
+
+    def test_frames_of_a_load(self):
+        self.assertEqual(growth_bench.Point("", "", 10, message_bytes=1000).frames, 40)
+        self.assertEqual(growth_bench.Point("", "", 1, message_bytes=16384, messages=3).frames, 3 + 3 * 2)
 
 
 class CompactBlocks(unittest.TestCase):
