@@ -1,15 +1,16 @@
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/account.h"
 #include "cli/command.h"
 #include "cli/descriptors.h"
 #include "cli/proxy_options.h"
+#include "cli/proxy_stopper.h"
+#include "cli/service_manager.h"
 #include "http2/call.h"
 #include "net/loop.h"
 #include "proto/method_table.h"
@@ -19,9 +20,6 @@
 
 namespace ztape::cli {
 namespace {
-
-// After a stop, what is queued for a peer that does not read is waited for so long.
-constexpr int64_t kDeliveryNs = 1'000'000'000;
 
 std::string status_text(const proxy::CallCounts::Key& key) {
   if (key.grpc_status) return report::grpc_status_name(*key.grpc_status);
@@ -60,6 +58,9 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
     text += "no TLS handshake with the wallet: " + report::counted(counts.handshake_failures, "connection") + "\n";
   }
   if (counts.turned_away > 0) text += "turned away: " + report::counted(counts.turned_away, "connection") + "\n";
+  if (counts.intake.no_destination > 0) {
+    text += "closed for want of a destination: " + report::counted(counts.intake.no_destination, "connection") + "\n";
+  }
   if (counts.intake.bad_proxy_headers > 0) {
     text +=
         "closed for want of a PROXY header: " + report::counted(counts.intake.bad_proxy_headers, "connection") + "\n";
@@ -72,41 +73,6 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
   text += "lost: " + lost_text(report) + "\n";
   return text;
 }
-
-// Stops the server at the first signal or at the end of the duration; leaves at once at the second signal.
-class Stopper {
- public:
-  Stopper(net::Loop& loop, proxy::ProxyServer& server, int64_t duration_ns)
-      : loop_(loop), server_(server), timer_(loop), signals_(std::in_place, loop, [this](int count) {
-          if (count > 1) {
-            std::fprintf(stderr, "ztape proxy: stopped at once; what was not written yet is lost\n");
-            _exit(kIncomplete);
-          }
-          stop();
-        }) {
-    if (duration_ns > 0) timer_.start(duration_ns, [this] { stop(); });
-  }
-
-  // From now on a signal has its usual effect: the disk may keep us from ending.
-  void leave_signals() {
-    signals_.reset();
-    loop_.poll();
-  }
-
- private:
-  void stop() {
-    if (std::exchange(stopping_, true)) return;
-    server_.stop();
-    timer_.start(kDeliveryNs, [this] { loop_.stop(); });
-    timer_.let_loop_end();
-  }
-
-  net::Loop& loop_;
-  proxy::ProxyServer& server_;
-  net::Timer timer_;
-  std::optional<net::StopSignals> signals_;
-  bool stopping_ = false;
-};
 
 }  // namespace
 
@@ -122,8 +88,14 @@ int run_proxy(int argc, char** argv) {
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
   const auto path = command->recorder.path;
   const auto tls = command->tls;
+  if (auto passed = take_passed_sockets(); !passed.empty()) {
+    if (const auto fits = use_passed_sockets(passed, *command); !fits) return fail("proxy", fits.error());
+  }
   std::vector<std::string> upstreams;
-  for (const auto& route : command->proxy.intake.routes) upstreams.push_back(route.destination->url.text);
+  for (const auto& route : command->proxy.intake.routes) {
+    upstreams.push_back(route.destination ? route.destination->url.text : "the original destination");
+  }
+  const bool transparent = command->proxy.intake.transparent;
   std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
 
   if (const auto ready = prepare_descriptors(); !ready) return fail("proxy", ready.error());
@@ -134,15 +106,23 @@ int run_proxy(int argc, char** argv) {
   auto recorder = proxy::Recorder::start(std::move(command->recorder));
   if (!recorder) return fail("proxy", recorder.error());
   (*server)->record_to(**recorder);
+  if (transparent && !(*server)->takes_tproxy()) {
+    spdlog::info("REDIRECT rules work, TPROXY rules do not: those need CAP_NET_RAW");
+  }
+  if (command->account) {
+    if (const auto given = give_file(path, *command->account); !given) return fail("proxy", given.error());
+    if (const auto changed = become(*command->account); !changed) return fail("proxy", changed.error());
+  }
 
   {
-    Stopper stopper(loop, **server, command->duration_ns);  // before the first line: whoever reads it may stop us
+    ProxyStopper stopper(loop, **server, command->times);  // before the first line: whoever reads it may stop us
     const auto listening = (*server)->local_texts();
     for (std::size_t i = 0; i < upstreams.size(); ++i) {
       std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", listening[i].c_str(), upstreams[i].c_str(),
                    path.c_str());
     }
     std::fflush(page);
+    tell_service_manager("READY=1");
     spdlog::info(
         "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
         "share it",

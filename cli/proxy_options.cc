@@ -1,16 +1,21 @@
 #include "cli/proxy_options.h"
 
 #include "cli/proxy_options_parts.h"
-#include "cli/units.h"
 
 namespace ztape::cli {
 namespace {
 
+struct Subject {
+  void (*add)(cxxopts::Options& options);
+  Result<void> (*read)(const cxxopts::ParseResult& words, ProxyCommand& command);
+};
+
 // In the order of the help text.
-constexpr void (*kAdd[])(cxxopts::Options&) = {add_intake_options, add_tls_options, add_recorder_options,
-                                               add_socket_options};
-constexpr Result<void> (*kRead[])(const cxxopts::ParseResult&, ProxyCommand&) = {
-    read_intake_options, read_tls_options, read_socket_options, read_recorder_options};
+constexpr Subject kSubjects[] = {
+    {add_intake_options, read_intake_options},     {add_tls_options, read_tls_options},
+    {add_recorder_options, read_recorder_options}, {add_socket_options, read_socket_options},
+    {add_service_options, read_service_options},
+};
 
 // What a reader of the capture has to know of how it was made, besides where its connections came in and went to.
 constexpr const char* kKeptInTheCapture[] = {"upstream-nodelay",    "downstream-nodelay", "upstream-quickack",
@@ -36,20 +41,13 @@ Result<bool> choose(const cxxopts::ParseResult& words, const std::string& option
 }
 
 void add_proxy_options(cxxopts::Options& options) {
-  for (const auto add : kAdd) add(options);
-  options.add_options()("duration", "stop after this time", text_value(), "TIME");
+  for (const auto& subject : kSubjects) subject.add(options);
 }
 
 Result<ProxyCommand> read_proxy_options(const cxxopts::ParseResult& words) {
   ProxyCommand command;
-  for (const auto read : kRead) {
-    if (auto done = read(words, command); !done) return std::unexpected(std::move(done.error()));
-  }
-  if (words.count("duration")) {
-    const auto duration = parse_duration(words["duration"].as<std::string>());
-    if (!duration) return bad_option("duration", duration.error());
-    if (*duration == 0) return bad_option("duration", "must be above 0");
-    command.duration_ns = *duration;
+  for (const auto& subject : kSubjects) {
+    if (auto done = subject.read(words, command); !done) return std::unexpected(std::move(done.error()));
   }
   for (const std::string option : kKeptInTheCapture) {
     command.recorder.settings[option] = words[option].as<std::string>();

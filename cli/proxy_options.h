@@ -3,7 +3,11 @@
 
 #include <cxxopts.hpp>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "cli/account.h"
+#include "cli/proxy_stopper.h"
 #include "cli/proxy_tls.h"
 #include "proto/error.h"
 #include "proxy/recorder.h"
@@ -15,10 +19,14 @@ struct ProxyCommand {
   proxy::ProxyOptions proxy;
   proxy::RecorderOptions recorder;
   std::shared_ptr<ProxyTls> tls;  // null: plaintext on every side
-  int64_t duration_ns = 0;        // 0: until stopped
+  ProxyStopper::Times times;
+  std::optional<Account> account;  // --user
 };
 
 void add_proxy_options(cxxopts::Options& options);
+// The n-th socket that a service manager passed on is where the n-th route listens. Errors: usage, where their numbers
+// differ.
+Result<void> use_passed_sockets(const std::vector<int>& sockets, ProxyCommand& command);
 // Errors: usage, address.
 Result<ProxyCommand> read_proxy_options(const cxxopts::ParseResult& words);
 

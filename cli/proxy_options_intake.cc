@@ -53,6 +53,24 @@ Result<void> read_single_route(const cxxopts::ParseResult& words, ProxyCommand& 
   return {};
 }
 
+// --transparent, with or without --listen.
+Result<void> read_transparent(const cxxopts::ParseResult& words, ProxyCommand& command) {
+  for (const char* other : {"upstream", "route"}) {
+    if (words.count(other)) {
+      return bad_option("transparent",
+                        "each connection brings its own destination: leave --" + std::string(other) + " out");
+    }
+  }
+  const auto& listen = words["listen"].as<std::string>();
+  proxy::Route route;
+  if (auto read = read_listen("listen", listen, route); !read) return read;
+  command.proxy.intake.routes.push_back(std::move(route));
+  command.proxy.intake.transparent = true;
+  command.recorder.settings["listen"] = listen;
+  command.recorder.settings["transparent"] = "on";
+  return {};
+}
+
 Result<void> read_routes(const cxxopts::ParseResult& words, ProxyCommand& command) {
   for (const char* other : {"upstream", "listen"}) {
     if (words.count(other)) {
@@ -73,6 +91,11 @@ Result<void> read_routes(const cxxopts::ParseResult& words, ProxyCommand& comman
   return {};
 }
 
+Result<void> read_where(const cxxopts::ParseResult& words, ProxyCommand& command) {
+  if (words.count("transparent")) return read_transparent(words, command);
+  return words.count("route") ? read_routes(words, command) : read_single_route(words, command);
+}
+
 }  // namespace
 
 void add_intake_options(cxxopts::Options& options) {
@@ -83,14 +106,15 @@ void add_intake_options(cxxopts::Options& options) {
   add("route",
       "instead of both, and repeatable: several hops, one capture, one clock (wallet to indexer, indexer to node)",
       cxxopts::value<std::vector<std::string>>(), "LISTEN=URL");
+  add("transparent",
+      "instead of an upstream: a rule of the firewall (REDIRECT or TPROXY) sends the connections here, and each goes "
+      "on to where it wanted to go");
   add("proxy-protocol", "read the wallet's address from the PROXY header of a balancer, version 1 or 2");
   add("max-connections", "turn others away", cxxopts::value<uint32_t>(), "N");
 }
 
 Result<void> read_intake_options(const cxxopts::ParseResult& words, ProxyCommand& command) {
-  if (auto read = words.count("route") ? read_routes(words, command) : read_single_route(words, command); !read) {
-    return read;
-  }
+  if (auto read = read_where(words, command); !read) return read;
   command.proxy.intake.proxy_protocol = words.count("proxy-protocol") > 0;
   command.recorder.settings["proxy-protocol"] = command.proxy.intake.proxy_protocol ? "on" : "off";
   if (words.count("max-connections")) {

@@ -30,6 +30,10 @@ Result<void> read_recorder_options(const cxxopts::ParseResult& words, ProxyComma
 void add_tls_options(cxxopts::Options& options);
 Result<void> read_tls_options(const cxxopts::ParseResult& words, ProxyCommand& command);
 
+// proxy_options_service.cc: when it ends, and as whom it runs.
+void add_service_options(cxxopts::Options& options);
+Result<void> read_service_options(const cxxopts::ParseResult& words, ProxyCommand& command);
+
 // An option's word with its name, for an error that says which one it is.
 std::unexpected<Error> bad_option(const std::string& option, const Error& error);
 std::unexpected<Error> bad_option(const std::string& option, const std::string& message);

@@ -65,6 +65,8 @@ Result<void> read_client(const cxxopts::ParseResult& words, ProxyCommand& comman
                      .key = word_of(words, "key"),
                      .insecure = words.count("insecure") > 0};
   for (auto& route : command.proxy.intake.routes) {
+    // In transparent mode, who wants TLS of us wanted it of the destination.
+    settings.connects = settings.connects || (!route.destination && route.tls);
     if (!route.destination || !route.destination->url.tls) continue;
     settings.connects = true;
     if (!words.count("authority")) continue;

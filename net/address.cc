@@ -49,14 +49,17 @@ socklen_t SocketAddress::size() const {
   return storage.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
+uint16_t SocketAddress::port() const {
+  return ntohs(storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(storage).sin6_port
+                                             : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+}
+
 std::string SocketAddress::text() const {
   char buffer[INET6_ADDRSTRLEN] = "";
   in_addr v4{};
   if (as_ipv4(storage, v4)) {
     inet_ntop(AF_INET, &v4, buffer, sizeof(buffer));
-    const uint16_t port = storage.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(storage).sin_port
-                                                       : reinterpret_cast<const sockaddr_in6&>(storage).sin6_port;
-    return std::string(buffer) + ":" + std::to_string(ntohs(port));
+    return std::string(buffer) + ":" + std::to_string(port());
   }
   if (storage.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);

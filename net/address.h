@@ -24,7 +24,8 @@ struct Url {
 struct SocketAddress {
   sockaddr_storage storage{};
   [[nodiscard]] const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  [[nodiscard]] socklen_t size() const;    // of what raw() points to
+  [[nodiscard]] socklen_t size() const;  // of what raw() points to
+  [[nodiscard]] uint16_t port() const;
   [[nodiscard]] std::string text() const;  // "127.0.0.1:9067", "[::1]:9067"
   [[nodiscard]] bool loopback_or_private() const;
 };

@@ -65,6 +65,8 @@ class Connector {
   Connector(Loop& loop, std::vector<SocketAddress> addresses, const SocketOptions& options, int64_t timeout_ns,
             Callback callback);
   ~Connector();
+  // Of the attempt under way, "127.0.0.1:50000"; "" between attempts and after the last.
+  [[nodiscard]] std::string local_text() const;
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
 

@@ -98,4 +98,8 @@ Connector::~Connector() {
   delete impl_;
 }
 
+std::string Connector::local_text() const {
+  return impl_->attempt ? net::local_text(impl_->attempt->handle) : "";
+}
+
 }  // namespace ztape::net

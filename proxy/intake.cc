@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "net/descriptor.h"
+#include "net/original_destination.h"
 
 namespace ztape::proxy {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr int kSpare = 8;
 // A connection's two, and the spare ones.
 constexpr int kNeeded = 2 + kSpare;
-constexpr uint64_t kToldHeaders = 10;
+constexpr uint64_t kToldRefusals = 10;
 constexpr int64_t kRoomCheckNs = 20'000'000;
 
 int read_descriptor_limit() {
@@ -24,15 +25,29 @@ int read_descriptor_limit() {
   return static_cast<int>(limit.rlim_cur);
 }
 
+std::string port_of(const std::string& address) {
+  return address.substr(address.rfind(':'));
+}
+
+bool is_everywhere(const std::string& address) {
+  return address.starts_with("[::]:") || address.starts_with("0.0.0.0:");
+}
+
 // Whether a connection to `upstream` would come in at the listener at `listening`, and so on without end.
 bool leads_back(const std::string& upstream, const std::string& listening) {
   if (upstream == listening) return true;
-  const auto port = [](const std::string& text) { return text.substr(text.rfind(':')); };
-  const auto everywhere = [](const std::string& text) {
-    return text.starts_with("[::]:") || text.starts_with("0.0.0.0:");
-  };
-  const bool to_this_machine = upstream.starts_with("127.") || upstream.starts_with("[::1]:") || everywhere(upstream);
-  return to_this_machine && port(upstream) == port(listening) && (everywhere(listening) || everywhere(upstream));
+  const bool to_this_machine =
+      upstream.starts_with("127.") || upstream.starts_with("[::1]:") || is_everywhere(upstream);
+  return to_this_machine && port_of(upstream) == port_of(listening) &&
+         (is_everywhere(listening) || is_everywhere(upstream));
+}
+
+// The same of an address that a connection was sent to.
+bool is_ourselves(const net::SocketAddress& destination, const std::string& listening) {
+  const auto text = destination.text();
+  if (text == listening) return true;
+  return port_of(text) == port_of(listening) && is_everywhere(listening) &&
+         net::is_address_of_this_machine(destination);
 }
 
 }  // namespace
@@ -53,7 +68,7 @@ Result<std::unique_ptr<Intake>> Intake::listen(net::Loop& loop, const IntakeOpti
   for (const auto& route : intake->options_.routes) {
     if (auto listening = intake->listen_for(route); !listening) return std::unexpected(std::move(listening.error()));
   }
-  for (std::size_t i = 0; i < intake->listeners_.size(); ++i) {
+  for (std::size_t i = 0; i < intake->listeners_.size() && !options.transparent; ++i) {
     if (auto fine = intake->check_that_it_ends(i); !fine) return std::unexpected(std::move(fine.error()));
   }
   return intake;
@@ -81,18 +96,21 @@ Result<void> Intake::check_that_it_ends(std::size_t first) const {
 }
 
 Result<void> Intake::listen_for(const Route& route) {
-  Error error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""};
-  for (const auto& address : route.listen_addresses) {
-    auto listener = net::TcpListener::listen(
-        loop_, address, [this, &route](auto connection) { accepted(std::move(connection), route); });
-    if (listener) {
-      (*listener)->set_on_exhausted([this](const std::string&) { tell_that_some_wait(); });
-      listeners_.push_back(std::move(*listener));
-      return {};
-    }
-    error = std::move(listener.error());
+  const auto take = [this, &route](auto connection) { accepted(std::move(connection), route); };
+  const net::ListenOptions options{.transparent = options_.transparent};
+  Result<std::unique_ptr<net::TcpListener>> listener =
+      std::unexpected(Error{.code = ErrorCode::address, .message = "no address to listen on", .subject = ""});
+  if (route.passed_socket >= 0) {
+    listener = net::TcpListener::adopt(loop_, net::Descriptor(route.passed_socket), take, options);
   }
-  return std::unexpected(std::move(error));
+  for (const auto& address : route.listen_addresses) {
+    if (listener || route.passed_socket >= 0) break;
+    listener = net::TcpListener::listen(loop_, address, take, options);
+  }
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  (*listener)->set_on_exhausted([this](const std::string&) { tell_that_some_wait(); });
+  listeners_.push_back(std::move(*listener));
+  return {};
 }
 
 void Intake::accepted(std::unique_ptr<net::TcpConnection> connection, const Route& route) {
@@ -102,12 +120,58 @@ void Intake::accepted(std::unique_ptr<net::TcpConnection> connection, const Rout
                   .destination = route.destination,
                   .tls = route.tls,
                   .announced_peer = ""};
+  if (options_.transparent) {
+    auto destination = find_destination(*arrival.downstream, route.tls);
+    if (!destination) {
+      tell_refusal(++counts_.no_destination, arrival.downstream->peer_text(), destination.error().line());
+      return arrival.downstream->reset();
+    }
+    arrival.destination = std::move(*destination);
+  }
   if (options_.proxy_protocol) {
     wait_for_header(std::move(arrival));
   } else {
     on_arrival_(std::move(arrival));
   }
   if (!room_for_another()) wait_for_room();
+}
+
+Result<std::shared_ptr<const Destination>> Intake::find_destination(const net::TcpConnection& connection,
+                                                                    bool tls) const {
+  auto address = net::original_destination(connection.fd());
+  const auto text = address.text();
+  const auto refuse = [&text](const std::string& why) {
+    return std::unexpected(Error{.code = ErrorCode::address, .message = why, .subject = text});
+  };
+  if (text.empty()) return refuse("it was gone at once");
+  for (const auto& listener : listeners_) {
+    if (!is_ourselves(address, listener->local_text())) continue;
+    return refuse(
+        "it was not redirected but came straight to the proxy, which has nowhere to send it: see "
+        "docs/transparent.md for the firewall's rules, and point the wallet at the indexer");
+  }
+  if (is_own_(connection.peer_text())) {
+    return refuse("it is the proxy's own connection, redirected to itself: the rule must leave the proxy's user out");
+  }
+  net::Url url;
+  const auto colon = text.rfind(':');
+  url.host = text.starts_with('[') ? text.substr(1, colon - 2) : text.substr(0, colon);
+  url.port = address.port();
+  url.tls = tls;
+  url.text = (tls ? "https://" : "http://") + text;
+  return std::make_shared<const Destination>(
+      Destination{.url = std::move(url), .addresses = {std::move(address)}, .server_name = ""});
+}
+
+bool Intake::takes_tproxy() const {
+  return std::ranges::all_of(listeners_, [](const auto& listener) { return listener->transparent(); });
+}
+
+// Whoever can connect could fill the log.
+void Intake::tell_refusal(uint64_t number, const std::string& peer, const std::string& why) {
+  if (number > kToldRefusals) return;
+  on_problem_("a connection from " + peer + " is closed: " + why +
+              (number == kToldRefusals ? " (others like it are only counted)" : ""));
 }
 
 void Intake::wait_for_header(Arrival arrival) {
@@ -127,13 +191,7 @@ void Intake::header_done(uint64_t wait, ProxyHeaderWait::Outcome outcome) {
     waiting.arrival.announced_peer = std::move(outcome.source);
     return on_arrival_(std::move(waiting.arrival));
   }
-  if (!outcome.silent) {
-    const auto told = ++counts_.bad_proxy_headers;
-    if (told <= kToldHeaders) {
-      on_problem_("a connection from " + waiting.peer + " is closed: " + outcome.problem +
-                  (told == kToldHeaders ? " (others like it are only counted)" : ""));
-    }
-  }
+  if (!outcome.silent) tell_refusal(++counts_.bad_proxy_headers, waiting.peer, outcome.problem);
   outcome.connection->reset();
   look_for_room();
 }

@@ -21,6 +21,8 @@ namespace ztape::proxy {
 
 struct IntakeOptions {
   std::vector<Route> routes;
+  // A rule of the firewall sends connections here: they go on to where they wanted to go (docs/transparent.md).
+  bool transparent = false;
   bool proxy_protocol = false;                        // every connection begins with a balancer's PROXY header
   int64_t proxy_header_patience_ns = 10'000'000'000;  // for the whole header
 };
@@ -36,6 +38,7 @@ struct Arrival {
 
 struct IntakeCounts {
   uint64_t descriptor_waits = 0;   // how often connections had to wait for file descriptors
+  uint64_t no_destination = 0;     // transparent: connections closed because they were meant for us
   uint64_t bad_proxy_headers = 0;  // connections closed because of that
 };
 
@@ -52,6 +55,11 @@ class Intake {
   Intake(const Intake&) = delete;
   Intake& operator=(const Intake&) = delete;
 
+  // Asked with a connection's peer whether that is a socket of this proxy towards an indexer: then the firewall's rule
+  // takes our own connections too, and they would go round for ever. For transparent mode.
+  void set_is_own(std::function<bool(const std::string& peer)> is_own) { is_own_ = std::move(is_own); }
+  // Whether TPROXY rules work too: IP_TRANSPARENT needs CAP_NET_RAW.
+  [[nodiscard]] bool takes_tproxy() const;
   // Takes no more; what has not arrived yet is closed.
   void stop();
   // A connection ended: there may be descriptors again. Otherwise that is noticed a little later.
@@ -65,7 +73,9 @@ class Intake {
   Result<void> listen_for(const Route& route);
   Result<void> check_that_it_ends(std::size_t first) const;
   void accepted(std::unique_ptr<net::TcpConnection> connection, const Route& route);
+  Result<std::shared_ptr<const Destination>> find_destination(const net::TcpConnection& connection, bool tls) const;
   void wait_for_header(Arrival arrival);
+  void tell_refusal(uint64_t number, const std::string& peer, const std::string& why);
   void header_done(uint64_t wait, ProxyHeaderWait::Outcome outcome);
   [[nodiscard]] bool room_for_another() const;
   void wait_for_room();
@@ -76,6 +86,7 @@ class Intake {
   const IntakeOptions options_;
   OnArrival on_arrival_;
   OnProblem on_problem_;
+  std::function<bool(const std::string&)> is_own_ = [](const std::string&) { return false; };
   std::vector<std::unique_ptr<net::TcpListener>> listeners_;
   struct Waiting {
     Arrival arrival;  // without its socket

@@ -115,6 +115,11 @@ void Opening::on_connected(Result<std::unique_ptr<net::TcpConnection>> result) {
   finish_if_ready();
 }
 
+std::string Opening::upstream_local() const {
+  if (upstream_socket_) return upstream_socket_->local_text();
+  return connector_ ? connector_->local_text() : "";
+}
+
 void Opening::offer(std::vector<std::string> alpn, const std::string& wallets_server_name) {
   if (upstream_handshake_) return;
   // A destination without a name of its own: whom the wallet wants to reach.

@@ -45,6 +45,9 @@ class Opening {
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
+  // Of the socket towards the indexer while it is not in `sockets` yet; "" where there is none.
+  [[nodiscard]] std::string upstream_local() const;
+
  private:
   struct FirstBytes;
 

@@ -31,6 +31,10 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
       server->on_problem_);
   if (!intake) return std::unexpected(std::move(intake.error()));
   server->intake_ = std::move(*intake);
+  server->intake_->set_is_own([raw = server.get()](const std::string& peer) {
+    return std::ranges::any_of(raw->connections_,
+                               [&](const auto& row) { return row.second->upstream_local() == peer; });
+  });
   return server;
 }
 
@@ -78,6 +82,7 @@ void ProxyServer::finished(ConnectionId id) {
   add(counts_, found->second->relay());
   connections_.erase(found);
   intake_->look_for_room();
+  if (connections_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
 
 void ProxyServer::failed(Side side, const std::string& line) {
@@ -125,7 +130,13 @@ void ProxyServer::record_loop_lag(MonotonicTime now) {
   surroundings_->recorder.record(std::move(record));
 }
 
+void ProxyServer::stop_taking(std::function<void()> on_empty) {
+  intake_->stop();
+  on_empty_ = std::move(on_empty);
+}
+
 void ProxyServer::stop() {
+  on_empty_ = nullptr;
   intake_->stop();
   for_all([] { return event::Stop{net::monotonic_now()}; });
   if (loop_lag_) record_loop_lag(net::monotonic_now());

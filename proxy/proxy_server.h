@@ -47,6 +47,10 @@ class ProxyServer {
   // Where each route listens, in the order of the routes.
   [[nodiscard]] std::vector<std::string> local_texts() const { return intake_->local_texts(); }
 
+  // Takes no more connections; `on_empty` is called, once, when the last of those there are is over, and not from
+  // inside.
+  void stop_taking(std::function<void()> on_empty);
+  [[nodiscard]] std::size_t connection_count() const { return connections_.size(); }
   // Takes no more, closes every connection after what is queued for it, and records that. The loop's run() then ends
   // when all is delivered.
   void stop();
@@ -54,6 +58,7 @@ class ProxyServer {
   [[nodiscard]] ProxyCounts counts() const;
   // After record_to().
   [[nodiscard]] const LoopLag& loop_lag() const { return *loop_lag_; }
+  [[nodiscard]] bool takes_tproxy() const { return intake_->takes_tproxy(); }
 
  private:
   ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem);
@@ -78,6 +83,7 @@ class ProxyServer {
   std::unordered_map<ConnectionId, std::unique_ptr<RelayedConnection>> connections_;
   ConnectionId last_id_ = 0;
   bool holding_ = false;
+  std::function<void()> on_empty_;
   ProxyCounts counts_;  // of connections that are over, but for `connections`
 };
 

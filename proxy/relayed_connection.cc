@@ -48,6 +48,12 @@ RelayedConnection::RelayedConnection(const Surroundings& surroundings, Connectio
 
 RelayedConnection::~RelayedConnection() = default;
 
+std::string RelayedConnection::upstream_local() const {
+  const auto& upstream = sockets_[index(Side::upstream)];
+  if (upstream) return upstream->local_text();
+  return opening_ ? opening_->upstream_local() : "";
+}
+
 void RelayedConnection::handle(Event event) {
   relay_.handle(std::move(event), actions_);
   // A Send may append the relay's answer to what it queued.

@@ -45,6 +45,8 @@ class RelayedConnection {
   void sample();
 
   [[nodiscard]] const Relay& relay() const { return relay_; }
+  // Of our socket towards the indexer, also while it connects; "" before.
+  [[nodiscard]] std::string upstream_local() const;
 
  private:
   struct SideHandler final : net::Connection::Handler {

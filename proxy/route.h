@@ -19,9 +19,10 @@ struct Destination {
 
 struct Route {
   std::vector<net::SocketAddress> listen_addresses;  // the first that can be used
-  std::shared_ptr<const Destination> destination;
-  bool tls = false;        // the listener serves TLS
-  bool plaintext = false;  // it was said to be http://
+  int passed_socket = -1;                            // or one that listens already: the intake takes it over
+  std::shared_ptr<const Destination> destination;    // nullptr: each connection's own (IntakeOptions::transparent)
+  bool tls = false;                                  // the listener serves TLS
+  bool plaintext = false;                            // it was said to be http://
 };
 
 }  // namespace ztape::proxy
