@@ -85,6 +85,7 @@ int run_proxy(int argc, char** argv) {
   if (!words) return words.error();
   auto command = read_proxy_options(*words);
   if (!command) return fail("proxy", command.error());
+  command->recorder.on_notice = [](const std::string& line) { spdlog::warn("{}", line); };
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
   const auto path = command->recorder.path;
   const auto tls = command->tls;

@@ -13,6 +13,7 @@ constexpr std::size_t kMostInputBeforeAnswer = 64 * 1024;
 
 struct TlsConnection::Impl final : Connection::Handler, std::enable_shared_from_this<TlsConnection::Impl> {
   std::unique_ptr<TcpConnection> socket;  // nullptr: closed
+  const std::string peer;                 // read at once: a socket that was reset knows it no more
   TlsEngine engine;
   Timer timer;  // of the handshake; afterwards for what is read later
   std::unique_ptr<Timer> answer_timer;
@@ -37,6 +38,7 @@ struct TlsConnection::Impl final : Connection::Handler, std::enable_shared_from_
   Impl(std::unique_ptr<TcpConnection> on, std::shared_ptr<TlsContext> context, const Handshake& handshake,
        OnHandshake then, int64_t patience_ns)
       : socket(std::move(on)),
+        peer(socket->peer_text()),
         engine(std::move(context), handshake),
         timer(socket->loop()),
         timeout_ns(patience_ns),
@@ -98,8 +100,7 @@ void TlsConnection::Impl::finish_handshake(const std::string& failure) {
   if (!then) return;
   if (failure.empty()) return then({});
   socket->pause_reading();
-  then(std::unexpected(
-      Error{.code = ErrorCode::protocol, .message = "TLS: " + failure, .subject = socket->peer_text()}));
+  then(std::unexpected(Error{.code = ErrorCode::protocol, .message = "TLS: " + failure, .subject = peer}));
 }
 
 void TlsConnection::Impl::flush() {
@@ -307,7 +308,7 @@ std::string TlsConnection::local_text() const {
 }
 
 std::string TlsConnection::peer_text() const {
-  return impl_ ? impl_->socket->peer_text() : "";
+  return impl_ ? impl_->peer : "";
 }
 
 int TlsConnection::fd() const {

@@ -12,6 +12,7 @@ namespace ztape::net {
 namespace {
 
 constexpr std::size_t kMostNames = 6;
+constexpr int kCertificateRequired = 116;  // RFC 8446, section 6
 
 std::string joined(const std::vector<std::string>& names, const std::string& none) {
   std::string text;
@@ -35,7 +36,9 @@ std::string plaintext_protocol(std::string_view first) {
 }
 
 std::string alert_text(int alert, bool server) {
-  const std::string name = SSL_alert_desc_string_long(alert);
+  std::string name = SSL_alert_desc_string_long(alert);
+  if (alert == kCertificateRequired) name = "certificate required";  // which OpenSSL 3.0 has no words for
+  if (name == "unknown") name = std::to_string(alert);
   const std::string peer = server ? "the wallet" : "the server";
   const std::string quoted = " (alert: " + name + ")";
   switch (alert) {
@@ -45,7 +48,7 @@ std::string alert_text(int alert, bool server) {
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
     case SSL_AD_CERTIFICATE_EXPIRED:
     case SSL_AD_CERTIFICATE_REVOKED: return peer + " does not accept this side's certificate" + quoted;
-    case SSL_AD_CERTIFICATE_REQUIRED: return peer + " wants a client certificate" + quoted;
+    case kCertificateRequired: return peer + " wants a client certificate" + quoted;
     case SSL_AD_PROTOCOL_VERSION: return peer + " speaks none of TLS 1.2 and 1.3" + quoted;
     case SSL_AD_NO_APPLICATION_PROTOCOL: return peer + " speaks none of the protocols that were offered" + quoted;
     case SSL_AD_UNRECOGNIZED_NAME: return peer + " does not know the name it was asked for" + quoted;

@@ -71,11 +71,17 @@ void RecordWriter::write_other(const capture::Record& record) {
   if (record.has_connection_open()) {
     append(record);
     const auto id = record.connection_open().connection();
-    taps_[id] = std::make_unique<Tap>(id, [this](const capture::Record& index) { append(index); }, calls_);
+    authorities_.opened(record.connection_open());
+    const auto on_index = [this](const capture::Record& index) {
+      append(index);
+      if (index.has_headers()) authorities_.read(index.headers());
+    };
+    taps_[id] = std::make_unique<Tap>(id, on_index, calls_);
     return;
   }
   if (record.has_connection_close()) {
     const auto& close = record.connection_close();
+    authorities_.closed(close.connection());
     if (const auto tap = taps_.find(close.connection()); tap != taps_.end()) {
       tap->second->close(close.time_ns());
       taps_.erase(tap);

@@ -11,6 +11,7 @@
 #include "capture-format/writer.h"
 #include "proto/error.h"
 #include "proto/words.h"
+#include "proxy/authority_watch.h"
 #include "proxy/record_queue.h"
 #include "proxy/tap.h"
 
@@ -43,6 +44,9 @@ class RecordWriter {
                OnProblem on_problem);
   ~RecordWriter();
 
+  // From now on `on_notice` is told, a few times at most, when wallets ask for the upstream by another name.
+  void watch_authorities(AuthorityWatch::OnNotice on_notice) { authorities_.set_on_notice(std::move(on_notice)); }
+
   void write(const QueuedRecord& record, MonotonicTime now);
   // Writes the open block where it is due.
   void flush_if_due(MonotonicTime now);
@@ -74,6 +78,7 @@ class RecordWriter {
   MonotonicTime last_anchor_;
   std::unordered_map<ConnectionId, std::unique_ptr<Tap>> taps_;
   CallCounts calls_;
+  AuthorityWatch authorities_;
   Loss loss_;
   Loss in_open_block_;  // what is lost if it cannot be written
   std::optional<Error> error_;

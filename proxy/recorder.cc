@@ -116,6 +116,7 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderOptions options) {
   impl->opened = opened;
   impl->writer =
       std::make_unique<RecordWriter>(std::move(*file), opened, impl->options.compression, impl->options.on_problem);
+  impl->writer->watch_authorities(impl->options.on_notice);
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<Recorder>(new Recorder(std::move(impl)));
 }

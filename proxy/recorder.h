@@ -28,6 +28,8 @@ struct RecorderOptions {
   std::map<std::string, std::string> notes;
   // On the recorder's thread: the file cannot be written any more; a line for the log.
   std::function<void(const std::string&)> on_problem = [](const std::string&) {};
+  // The same for what a user should know and need not do anything about.
+  std::function<void(const std::string&)> on_notice = [](const std::string&) {};
 };
 
 struct RecordingReport {

@@ -37,6 +37,7 @@ RelayedConnection::RelayedConnection(const Surroundings& surroundings, Connectio
       accepted_(arrival.accepted),
       destination_(std::move(arrival.destination)),
       announced_peer_(std::move(arrival.announced_peer)),
+      downstream_peer_(arrival.downstream->peer_text()),
       handlers_{{*this, Side::downstream}, {*this, Side::upstream}} {
   const auto& options = surroundings_.options;
   // A peer that is gone already tells so itself.
@@ -99,8 +100,8 @@ void RelayedConnection::record_open(const std::string& upstream_peer) {
   open.set_connection(id_);
   open.set_time_ns(surroundings_.recorder.since_opened_ns(accepted_));
   const auto& downstream = *socket(Side::downstream);
-  open.set_downstream_peer(announced_peer_.empty() ? downstream.peer_text() : announced_peer_);
-  if (!announced_peer_.empty()) open.set_downstream_balancer(downstream.peer_text());
+  open.set_downstream_peer(announced_peer_.empty() ? downstream_peer_ : announced_peer_);
+  if (!announced_peer_.empty()) open.set_downstream_balancer(downstream_peer_);
   open.set_downstream_local(downstream.local_text());
   fill(*open.mutable_downstream_options(), options.downstream_options, downstream);
   if (const auto* tls = downstream.tls()) fill(*open.mutable_downstream_tls(), *tls);

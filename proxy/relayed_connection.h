@@ -81,6 +81,7 @@ class RelayedConnection {
   const MonotonicTime accepted_;
   const std::shared_ptr<const Destination> destination_;
   const std::string announced_peer_;
+  const std::string downstream_peer_;  // read at once: a socket that was reset knows it no more
   Relay relay_;
   std::vector<Action> actions_;
   SideHandler handlers_[2];

@@ -57,8 +57,10 @@ int PeerServer::stop() {
 
 ProxyProcess::ProxyProcess(const std::string& upstream, const std::string& capture,
                            const std::vector<std::string>& options, const std::string& listen)
-    : process_(
-          with({ztape(), "proxy", "--upstream", "http://" + upstream, "--listen", listen, "-w", capture}, options)),
+    : process_(with(
+          {ztape(), "proxy", "--upstream", upstream.find("://") == std::string::npos ? "http://" + upstream : upstream,
+           "--listen", listen, "-w", capture},
+          options)),
       address_(listening_address(process_)) {}
 
 uint64_t ProxyProcess::peak_resident_bytes() const {
@@ -75,8 +77,9 @@ int ProxyProcess::stop() {
   return process_.wait();
 }
 
-Finished run_client(const std::string& address, const std::string& scenario) {
-  return run({ZTAPE_BINARY_DIR "/tests/peer/peer_client", address, scenario});
+Finished run_client(const std::string& address, const std::string& scenario, const std::string& ca) {
+  return run(
+      {"env", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=" + ca, ZTAPE_BINARY_DIR "/tests/peer/peer_client", address, scenario});
 }
 
 http2::RecordedCapture read_recording(const std::string& path) {

@@ -40,7 +40,8 @@ class ProxyProcess {
   std::string address_;
 };
 
-Finished run_client(const std::string& address, const std::string& scenario);
+// `ca`: the file of the CA that an address with https:// is verified by.
+Finished run_client(const std::string& address, const std::string& scenario, const std::string& ca = "");
 
 // With bodies and frames. Throws std::runtime_error.
 http2::RecordedCapture read_recording(const std::string& path);

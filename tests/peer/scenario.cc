@@ -1,13 +1,24 @@
 #include "tests/peer/scenario.h"
 
+#include <string_view>
+
 #include "tests/peer/metadata.h"
 
 namespace ztape::peer {
+
+namespace {
+
+constexpr std::string_view kTls = "https://";
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> connect(const std::string& address, grpc::ChannelArguments arguments) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (address.starts_with(kTls)) {  // the CA is GRPC_DEFAULT_SSL_ROOTS_FILE_PATH's
+    return grpc::CreateCustomChannel(address.substr(kTls.size()), grpc::SslCredentials({}), arguments);
+  }
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -4,6 +4,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -16,10 +19,12 @@ namespace {
 constexpr char kUsage[] =
     "Usage: peer_server [--listen 127.0.0.1:0] [--change Type.field@N]... [--change-at-height H]\n"
     "                   [--die-after CALLS] [--delay 40ms] [--max-frame-bytes 16384]\n"
+    "                   [--tls-cert FILE --tls-key FILE]\n"
     "Prints 'listening on ADDRESS'; SIGTERM or SIGINT ends it.\n";
 
 struct Words {
   std::string listen = "127.0.0.1:0";
+  std::string tls_cert, tls_key;
   int max_frame_bytes = 0;  // 0: grpc++ chooses, and rather large ones
   ServerOptions options;
   Changes changes;
@@ -35,6 +40,19 @@ std::chrono::microseconds duration(const std::string& text) {
   throw std::invalid_argument("'" + text + "' is no duration (500us, 40ms, 2s)");
 }
 
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::invalid_argument("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::shared_ptr<grpc::ServerCredentials> credentials(const Words& words) {
+  if (words.tls_cert.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({words.tls_key, words.tls_cert});
+  return grpc::SslServerCredentials(options);
+}
+
 void read_words(int argc, char** argv, Words& words) {
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -42,6 +60,10 @@ void read_words(int argc, char** argv, Words& words) {
     const std::string value = argv[i + 1];
     if (name == "--listen") {
       words.listen = value;
+    } else if (name == "--tls-cert") {
+      words.tls_cert = text_of(value);
+    } else if (name == "--tls-key") {
+      words.tls_key = text_of(value);
     } else if (name == "--change") {
       words.changes.add(value);
     } else if (name == "--change-at-height") {
@@ -71,7 +93,7 @@ int serve(Words& words) {
   EchoService echo(gate);
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(words.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(words.listen, credentials(words), &port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   if (words.max_frame_bytes > 0) {

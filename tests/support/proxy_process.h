@@ -10,7 +10,8 @@ namespace ztape::test {
 
 class ProxyProcess {
  public:
-  // Listens on a free port of 127.0.0.1 unless `more` has a --listen of its own. `launcher` stands before the program:
+  // `upstream` is an address or a URL. Listens on a free port of 127.0.0.1 unless `more` has a --listen of its own.
+  // `launcher` stands before the program:
   // {"sh", "-c", "ulimit -f 64; exec \"$@\"", "sh"}. Throws as ChildProcess does.
   ProxyProcess(const std::string& upstream, const std::string& capture, const std::vector<std::string>& more = {},
                const std::vector<std::string>& launcher = {});
