@@ -68,7 +68,7 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
   if (counts.intake.descriptor_waits > 0) {
     text += "waited for file descriptors: " + report::counted(counts.intake.descriptor_waits, "time") + "\n";
   }
-  if (counts.holds > 0) text += "the disk held the traffic back: " + report::counted(counts.holds, "time") + "\n";
+  if (counts.holds > 0) text += "the traffic waited for the disk: " + report::counted(counts.holds, "time") + "\n";
   text += calls_table(report.calls);
   text += "lost: " + lost_text(report) + "\n";
   return text;

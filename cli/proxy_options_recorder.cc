@@ -37,7 +37,7 @@ void add_recorder_options(cxxopts::Options& options) {
   options.add_options()("w,write", "the capture (default ztape-<UTC time>.ztape), - for stdout", text_value(), "FILE")(
       "force", "overwrite the capture")("when-disk-is-slow", "leave a gap in the capture, or hold the traffic back",
                                         text_value()->default_value("gap"), "gap|hold")(
-      "queue-bytes", "how much may wait for the disk", text_value()->default_value("64M"), "SIZE")(
+      "queue-bytes", "how much may wait for the disk", text_value()->default_value("16M"), "SIZE")(
       "compression", "none, zstd's level, or by what waits", text_value()->default_value("auto"), "none|1..19|auto")(
       "note", "kept in the capture; repeatable", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
 }

@@ -11,6 +11,11 @@ namespace {
 
 constexpr uint64_t kLoggedHandshakeFailures = 20;
 
+// How long the traffic waits for a recorder that is to leave gaps rather than hold it, and how long it does not wait
+// again after that was in vain: at most half a percent of the time.
+constexpr int64_t kPatienceNs = 50'000'000;
+constexpr int64_t kNoPatienceNs = 10'000'000'000;
+
 void add(ProxyCounts& counts, const Relay& relay) {
   for (const auto direction : kDirections) counts.bytes[ztape::index(direction)] += relay.bytes(direction);
   counts.pauses += relay.pauses(Side::downstream) + relay.pauses(Side::upstream);
@@ -19,7 +24,7 @@ void add(ProxyCounts& counts, const Relay& relay) {
 }  // namespace
 
 ProxyServer::ProxyServer(net::Loop& loop, ProxyOptions options, std::function<void(const std::string&)> on_problem)
-    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)) {}
+    : loop_(loop), options_(std::move(options)), on_problem_(std::move(on_problem)), patience_(loop) {}
 
 ProxyServer::~ProxyServer() = default;
 
@@ -112,11 +117,18 @@ void ProxyServer::hold_if_full() {
   if (holding_ || !surroundings_->recorder.full()) return;
   holding_ = true;
   ++counts_.holds;
+  if (!surroundings_->recorder.waits_without_end()) {
+    patience_.start(kPatienceNs, [this] {
+      surroundings_->recorder.give_way(MonotonicTime{net::monotonic_now().ns + kNoPatienceNs});
+      on_room();
+    });
+  }
   for_all([] { return event::RecorderFull{}; });
 }
 
 void ProxyServer::on_room() {
   if (!std::exchange(holding_, false)) return;
+  patience_.cancel();
   for_all([] { return event::RecorderRoom{}; });
 }
 
@@ -138,6 +150,7 @@ void ProxyServer::stop_taking(std::function<void()> on_empty) {
 void ProxyServer::stop() {
   on_empty_ = nullptr;
   intake_->stop();
+  patience_.cancel();
   for_all([] { return event::Stop{net::monotonic_now()}; });
   if (loop_lag_) record_loop_lag(net::monotonic_now());
   if (room_wakeup_) room_wakeup_->let_loop_end();  // the recorder's thread may still wake it

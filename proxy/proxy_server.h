@@ -84,6 +84,7 @@ class ProxyServer {
   ConnectionId last_id_ = 0;
   bool holding_ = false;
   std::function<void()> on_empty_;
+  net::Timer patience_;
   ProxyCounts counts_;  // of connections that are over, but for `connections`
 };
 

@@ -34,6 +34,7 @@ struct Recorder::Impl {
   std::thread thread;
   std::map<std::pair<ConnectionId, Direction>, OpenGap> gaps;
   bool overflowing = false;  // until the queue is half empty, so that a gap is one and not many
+  MonotonicTime no_wait_before;
   std::atomic<bool> room_wanted{false};
   std::function<void()> on_room;
   RecordingReport report;
@@ -164,10 +165,21 @@ void Recorder::record(capture::Record&& record) {
 
 bool Recorder::full() {
   auto& self = *impl_;
-  if (!self.options.hold_when_full || self.queue.bytes_in_use() <= self.queue.limit_bytes()) return false;
+  // Before it is full, where it would then overflow: what is being read when the readers stop must find room.
+  const auto limit = self.options.hold_when_full ? self.queue.limit_bytes() : self.queue.limit_bytes() / 4 * 3;
+  if (self.queue.bytes_in_use() <= limit) return false;
+  if (!self.options.hold_when_full && (self.overflowing || net::monotonic_now() < self.no_wait_before)) return false;
   self.room_wanted = true;
   // The thread may have made the room just before it could see the wish.
   return !(self.has_room() && self.room_wanted.exchange(false));
+}
+
+void Recorder::give_way(MonotonicTime until) {
+  impl_->no_wait_before = until;
+}
+
+bool Recorder::waits_without_end() const {
+  return impl_->options.hold_when_full;
 }
 
 void Recorder::set_on_room(std::function<void()> on_room) {

@@ -1,5 +1,6 @@
 // Records what the relays see, on a thread of its own behind a bounded queue. Never waits, and never fails the traffic:
-// what the disk cannot take becomes a Gap, or, asked for, full() tells the relays to hold the traffic back.
+// what the disk cannot take becomes a Gap. full() asks the relays to hold the traffic back for a moment first, since a
+// queue that is drained as fast as the disk writes is no reason for a gap; or, asked for, for as long as it takes.
 //
 // Every method is for the loop's thread. Times of records are nanoseconds since `opened()`.
 #pragma once
@@ -20,7 +21,7 @@ namespace ztape::proxy {
 struct RecorderOptions {
   std::string path;  // "-" is stdout
   bool overwrite = false;
-  std::size_t queue_bytes = 64 * 1024 * 1024;
+  std::size_t queue_bytes = 16 * 1024 * 1024;
   bool hold_when_full = false;  // otherwise a Gap
   Compression compression;
   std::string tool_version;
@@ -52,8 +53,12 @@ class Recorder {
   void record(capture::Record&& record);
 
   // True while the queue is full and the traffic is to wait; then `on_room` is called once there is room, on the
-  // recorder's thread. Always false unless hold_when_full.
+  // recorder's thread. Without hold_when_full: where the queue is nearly full, and the traffic may be asked to wait.
   bool full();
+  // The traffic does not wait any longer: what does not fit is a Gap, and full() is false until `until`. No effect
+  // with hold_when_full.
+  void give_way(MonotonicTime until);
+  [[nodiscard]] bool waits_without_end() const;  // hold_when_full
   // Before the first chunk.
   void set_on_room(std::function<void()> on_room);
 
