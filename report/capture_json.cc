@@ -32,6 +32,14 @@ std::string kind_of(const std::string& path) {
   return method ? std::string(name(method->kind)) : "unknown";
 }
 
+Json tls_json(const capture::TlsState& tls) {
+  return {{"version", tls.version()},
+          {"cipher", tls.cipher()},
+          {"alpn", tls.alpn()},
+          {"server_name", tls.server_name()},
+          {"verification", tls.verification()}};
+}
+
 Json or_null(const std::string* text) {
   return text ? Json(*text) : Json();
 }
@@ -116,6 +124,9 @@ std::string capture_json(const http2::RecordedCapture& capture) {
     row["upstream_url"] = connection.open.upstream_url();
     row["upstream_local"] = connection.open.upstream_local();
     row["upstream_peer"] = connection.open.upstream_peer();
+    const auto& open = connection.open;
+    row["downstream_tls"] = open.has_downstream_tls() ? tls_json(open.downstream_tls()) : Json();
+    row["upstream_tls"] = open.has_upstream_tls() ? tls_json(open.upstream_tls()) : Json();
     row["calls"] = connection.calls.size();
     row["client_to_server_bytes"] = connection.bytes[0];
     row["server_to_client_bytes"] = connection.bytes[1];

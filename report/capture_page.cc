@@ -7,6 +7,7 @@
 #include "diagnose/silent_gaps.h"
 #include "proto/method_table.h"
 #include "report/text.h"
+#include "report/tls_line.h"
 
 namespace ztape::report {
 namespace {
@@ -201,6 +202,7 @@ std::string capture_page(const http2::RecordedCapture& capture) {
   page += ", " + counted(capture.connections.size(), "connection") + ", " + counted(calls, "call") + "\n\n";
   if (!capture.connections.empty()) page += connections_table(capture) + "\n";
   if (const auto methods = methods_table(capture); !methods.empty()) page += methods + "\n";
+  page += tls_lines(capture);
   page += silence_line(capture);
   page += lag_line(capture.loop_lag);
   page += not_readable(capture);

@@ -126,6 +126,14 @@ TEST_F(ProxyTls, TlsOnBothSidesRecordsExactlyThePlaintextThatThePeersSent) {
     EXPECT_EQ(connection.open.upstream_tls().verification(), "ok");
     EXPECT_EQ(connection.close.error(), "");
     EXPECT_EQ(run({ztape(), "verify", "-r", capture()}).status, 0);
+    const auto page = run({ztape(), "show", "-r", capture()}).out;
+    EXPECT_NE(page.find("TLS: indexer by TLSv1.3, h2, certificate verified (1 connection)\n"), std::string::npos)
+        << page;
+    EXPECT_NE(page.find("TLS: wallets by " + tls + ", h2, for localhost (1 connection)\n"), std::string::npos) << page;
+    const auto json = run({ztape(), "show", "--json", "-r", capture()}).out;
+    const auto at = json.find("\"downstream_tls\": {");
+    ASSERT_NE(at, std::string::npos) << json;
+    EXPECT_NE(json.find("\"version\": \"" + tls + "\"", at), std::string::npos) << json;
   }
 }
 
