@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint16_t kSettingsHeaderTableSize = 0x1;  // RFC 9113, section 6.5.2
 constexpr uint16_t kSettingsMaxFrameSize = 0x5;
+constexpr std::size_t kKeptBlockBytes = 4096;
 
 uint32_t read_u32(const uint8_t* at) {
   return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8 |
@@ -275,7 +276,8 @@ void DirectionReader::end_header_block() {
   }
   const bool end_stream = block_frame_.type == kHeaders && (block_frame_.flags & kEndStream);
   sink_.on_headers(block_frame_, fields, end_stream, headers_readable_);
-  std::vector<uint8_t>().swap(block_);
+  // A large one is not kept for all the time the connection is idle.
+  if (block_.capacity() > kKeptBlockBytes) std::vector<uint8_t>().swap(block_);
 }
 
 void DirectionReader::end_settings_frame() {
