@@ -92,8 +92,8 @@ def lost_bytes(status, page, errors):
 
 
 class Ztape(Middle):
-    def __init__(self, program, upstream_port, capture, cpus, options=(), listen="127.0.0.1:0", upstream_host="127.0.0.1"):
-        process = Process([program, "proxy", "--listen", listen, "--upstream", f"http://{upstream_host}:{upstream_port}",
+    def __init__(self, program, upstream_port, capture, cpus, options=(), listen="127.0.0.1:0", upstream_host="127.0.0.1", prefix=()):
+        process = Process([*prefix, program, "proxy", "--listen", listen, "--upstream", f"http://{upstream_host}:{upstream_port}",
                            "-w", str(capture), "--force", *options], cpus)
         super().__init__(int(re.match(r"listening on [^ ]*:(\d+),", process.first_line()).group(1)))
         self.relay = self.recorder = process

@@ -137,7 +137,7 @@ def rise(points, name):
     return points[-1].cpu(name) / points[-1].requests / min(p.cpu(name) / p.requests for p in points)
 
 
-def report(points, idle):
+def report(page, points, idle):
     messages = [p for p in points if p.sweep == "message"]
     lowest = min(p.rss() for p in points)
 
@@ -147,35 +147,47 @@ def report(points, idle):
 
     for sweep in ("connections", "streams"):
         here = [p for p in points if p.sweep == sweep]
-        print(f"\n{sweep}: {here[0].requests:,} calls of 1 KB in all")
-        harness.print_table([[sweep, "CPU us/call", "haproxy's", "/ haproxy's", "RSS MB", "haproxy's", "not flat"]] + [
+        page.heading(f"{sweep}: {here[0].requests:,} calls of 1 KB in all")
+        page.table([[sweep, "CPU us/call", "haproxy's", "/ haproxy's", "RSS MB", "haproxy's", "not flat"]] + [
             [p.label, f"{p.cpu() / p.requests * 1e6:.1f}", f"{p.cpu('haproxy') / p.requests * 1e6:.1f}", f"{p.cpu() / p.cpu('haproxy'):.2f}",
              f"{p.rss():.1f}", f"{p.rss('haproxy'):.1f}", marks(p, rise(here[:i + 1], "ztape") / rise(here[:i + 1], "haproxy"))] for i, p in enumerate(here)])
     a, b = fit([(p.frames, p.bytes, p.cpu()) for p in messages])
-    print(f"\nmessages, a DATA frame each (or one for 16 KiB): {a * 1e6:.2f} us a frame and {b * 1e9:.2f} s a GB, fitted")
-    harness.print_table([["message", "calls", "frames", "MB", "CPU us/frame", "CPU s/GB", "CPU / fitted", "RSS MB", "not flat"]] + [
+    page.heading(f"messages, a DATA frame each (or one for 16 KiB): {a * 1e6:.2f} us a frame and {b * 1e9:.2f} s a GB, fitted")
+    page.table([["message", "calls", "frames", "MB", "CPU us/frame", "CPU s/GB", "CPU / fitted", "RSS MB", "not flat"]] + [
         [p.label, f"{p.requests:,}", f"{p.frames:,}", f"{p.bytes / 1e6:,.0f}", f"{p.cpu() / p.frames * 1e6:.2f}",
          harness.significant(p.cpu() / (p.bytes / 1e9)), f"{p.cpu() / (a * p.frames + b * p.bytes):.2f}", f"{p.rss():.1f}",
          marks(p, p.cpu() / (a * p.frames + b * p.bytes))] for p in messages])
-    print("\nconnections that have greeted and are silent")
+    page.heading("connections that have greeted and are silent")
     base = idle[0]
-    harness.print_table([["connections", "RSS MB", "KB a connection more", "CPU"]] + [
+    page.table([["connections", "RSS MB", "KB a connection more", "CPU"]] + [
         [f"{count:,}", f"{rss:.1f}", f"{(rss - base[1]) * 1024 / (count - base[0]):.1f}" if count > base[0] else "-", f"{cpu:.1%}"]
         for count, rss, cpu in idle])
     return a, b
 
 
+INTRODUCTION = f"""
+# How the recorder grows
+
+Made by `./dev bench growth --markdown docs/growth.md`: `ztape proxy` records to tmpfs, its queue {QUEUE_MB} MB, and loses nothing. CPU is that of the whole process with the recorder's thread.
+
+{__doc__.split(chr(10) * 2, 1)[1].strip()} RSS is not flat where it is above {NOT_FLAT} times the least, the queue, and {KB_A_CONNECTION} KB a connection.
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ztape", default="build/release/ztape", metavar="FILE")
-    parser.add_argument("--server", default="build/release/bench/block_server", metavar="FILE")
+    parser.add_argument("--programs", default="build/release/bench", metavar="DIR", help="where block_server is")
     parser.add_argument("--ztape-option", action="append", default=[], metavar="OPTION", help="given to ztape proxy; repeatable")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="each load runs so often; the median counts")
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="multiplies the calls of every load")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--json", metavar="FILE", help="every figure")
+    parser.add_argument("--markdown", metavar="FILE", help="what is printed, as a page")
     options = parser.parse_args()
-    options.ztape, options.server = os.path.abspath(options.ztape), os.path.abspath(options.server)
-    environment = harness.print_environment([[options.ztape, "--version"], ["h2load", "--version"]])
+    options.ztape, options.server = os.path.abspath(options.ztape), os.path.join(os.path.abspath(options.programs), "block_server")
+    page = harness.Page()
+    environment = harness.environment([[options.ztape, "--version"], ["haproxy", "-v"], ["h2load", "--version"]])
+    page.facts(environment)
     points = plan(options.scale)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         growth = Growth(options, pathlib.Path(folder))
@@ -188,7 +200,9 @@ def main():
             idle = [(count, *growth.idle(count)) for count in (1, 100, 1000, 2000)]
         finally:
             growth.server.stop(signal.SIGKILL)
-    a, b = report(points, idle)
+    a, b = report(page, points, idle)
+    if options.markdown:
+        page.write(options.markdown, INTRODUCTION)
     if options.json:
         document = {"environment": environment, "us_a_frame": a * 1e6, "s_a_gb": b * 1e9, "points": [vars(p) for p in points],
                     "idle": [{"connections": c, "rss_mb": rss, "cpu": cpu} for c, rss, cpu in idle]}

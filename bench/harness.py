@@ -130,12 +130,39 @@ def cell(triple):
     return f"{middle} [{low} {high}]"
 
 
-def print_table(rows):
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for number, row in enumerate(rows):
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
-        if number == 0:
-            print("  ".join("-" * width for width in widths))
+class Page:
+    """What is printed, and the same as Markdown."""
+
+    def __init__(self):
+        self.markdown = []
+
+    def line(self, text=""):
+        print(text, flush=True)
+        self.markdown.append(text)
+
+    def heading(self, text):
+        print(f"\n{text}")
+        self.markdown += ["", f"## {text}", ""]
+
+    def table(self, rows):
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for number, row in enumerate(rows):
+            print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip(), flush=True)
+            if number == 0:
+                print("  ".join("-" * width for width in widths))
+        self.markdown += ["", *("| " + " | ".join(text.strip() for text in row) + " |" for row in rows), ""]
+        self.markdown.insert(-len(rows), "|" + "---|" * len(rows[0]))
+
+    def facts(self, named):
+        width = max(map(len, named), default=0) + 2
+        for name, text in named.items():
+            for one in text if isinstance(text, list) else [text]:
+                print(f"{name:<{width}}{one}", flush=True)
+        self.markdown += ["", *(f"- {name}: {'; '.join(text) if isinstance(text, list) else text}" for name, text in named.items()), ""]
+
+    def write(self, path, introduction):
+        text = introduction.strip() + "\n\n" + "\n".join(self.markdown)
+        pathlib.Path(path).write_text(re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
 
 
 def _first_line_of(arguments):
@@ -146,17 +173,20 @@ def _first_line_of(arguments):
     return text.split("\n", 1)[0].strip()
 
 
-def print_environment(version_commands):
-    """Prints and returns what the machine is."""
+def commit():
+    """Of the sources beside this file."""
+    text = _first_line_of(["git", "-C", str(pathlib.Path(__file__).resolve().parent), "describe", "--always", "--dirty", "--abbrev=10"])
+    return text or "unknown"
+
+
+def environment(version_commands):
+    """What the machine is; name -> text or list."""
     model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    environment = {
+    return {
         "when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "commit": commit(),
         "kernel": platform.release(),
         "CPUs": f"{len(os.sched_getaffinity(0))} x {model.group(1) if model else platform.machine()}",
         "congestion control": pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
         "versions": [_first_line_of(command) for command in version_commands],
     }
-    for name, text in environment.items():
-        for line in text if isinstance(text, list) else [text]:
-            print(f"{name.removesuffix('s') if isinstance(text, list) else name:<20}{line}")
-    return environment

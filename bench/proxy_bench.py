@@ -10,11 +10,9 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +23,7 @@ import disk
 import harness
 import load
 from harness import BenchError, Process
-from rows import Row, print_rows, ratios
+from rows import Row, ratios, table
 
 BULK_BYTES = 64 << 20
 SLOW_DISK_BYTES_PER_SECOND = 100e6
@@ -195,7 +193,7 @@ class Contest:
         best = max(rates, key=rates.get)
         self.haproxy_best[workload.name] = best
         (size, splice), count = best
-        print(f"haproxy's best      {workload.name}: bufsize {size}, {splice or 'no splice'}, {count} thread(s)", flush=True)
+        return f"bufsize {size}, {splice or 'no splice'}, {count} thread(s)"
 
 
 def column(outcomes, field):
@@ -277,7 +275,7 @@ def memory_rows(slow, contest):
     return rows
 
 
-def print_details(results, workloads):
+def details(page, results, workloads):
     def show(values, scale=1.0):
         return harness.cell(harness.median_interval([value * scale for value in values if value is not None]))
 
@@ -285,7 +283,7 @@ def print_details(results, workloads):
         runs = results[workload.name]
         bulk = workload.name in ("bulk", "slow disk", "paced")
         rate, scale = ("bytes_per_second", 1e-6) if bulk else ("requests_per_second", 1.0)
-        table = [["arrangement", "MB/s" if bulk else "requests/s", "/ direct", "relay CPU s/GB" if bulk else "CPU us/request",
+        lines = [["arrangement", "MB/s" if bulk else "requests/s", "/ direct", "relay CPU s/GB" if bulk else "CPU us/request",
                   "recorder CPU s/GB" if bulk else "p50 us", "all CPU s/GB" if bulk else "added us", "RSS MB", "lost"]]
         for name, outcomes in runs.items():
             drops, lost = column(outcomes, "kernel_drops"), column(outcomes, "lost_bytes")
@@ -294,35 +292,36 @@ def print_details(results, workloads):
             middle = [show(column(outcomes, field)) for field in ("relay_cpu", "recorder_cpu", "all_cpu")] if bulk else [
                 show(column(outcomes, "cpu_us_per_request")), show(column(outcomes, "p50_us")),
                 show(added(outcomes, direct)) if workload.latencies and name != "direct" else "-"]
-            table.append([name, show(column(outcomes, rate), scale),
+            lines.append([name, show(column(outcomes, rate), scale),
                           show(ratios(column(outcomes, rate), column(direct, rate))) if direct else "-", *middle,
                           show(column(outcomes, "rss_mb")), text])
-        print(f"\n{workload.name}: {workload.requests:,} requests, {workload.connections} connection(s), {workload.streams} stream(s) each")
-        harness.print_table(table)
+        page.heading(f"{workload.name}: {workload.requests:,} requests, {workload.connections} connection(s), {workload.streams} stream(s) each")
+        page.table(lines)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev bench proxy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ztape", default="build/release/ztape", metavar="FILE")
-    parser.add_argument("--server", default="build/release/bench/block_server", metavar="FILE")
+    parser.add_argument("--programs", default="build/release/bench", metavar="DIR", help="where block_server is")
     parser.add_argument("--pairs", type=int, metavar="N", help="rounds; every contestant runs once in each (10; 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="3 short rounds, in under 90 s: for a look, not for the record")
-    parser.add_argument("--scale", type=float, metavar="X", help="multiplies the requests of every run (1; 0.25 with --quick)")
+    parser.add_argument("--scale", type=float, metavar="X", help="multiplies the requests of every run (1; 0.5 with --quick)")
     parser.add_argument("--dir", default="build", metavar="DIR", help="on the disk to record to")
     parser.add_argument("--workload", action="append", choices=["one stream", "many streams", "bulk", "slow disk", "paced"])
     parser.add_argument("--ztape-option", action="append", default=[], metavar="OPTION", help="given to ztape proxy; repeatable")
     parser.add_argument("--neighbours", action="store_true", help="nginx stream and socat too, where they are installed")
     parser.add_argument("--json", metavar="FILE", help="every figure of every run")
+    parser.add_argument("--markdown", metavar="FILE", help="what is printed, as a page")
     options = parser.parse_args()
     options.pairs = options.pairs or (3 if options.quick else 10)
-    options.scale = options.scale or (0.25 if options.quick else 1.0)
+    options.scale = options.scale or (0.5 if options.quick else 1.0)
     if options.pairs < 1 or options.scale <= 0:
         parser.error("--pairs and --scale must be above 0")
     for program in ("h2load", "haproxy", "tcpdump", "taskset"):
         if not shutil.which(program):
             parser.error(f"{program} is not installed (./dev deps)")
     os.makedirs(options.dir, exist_ok=True)
-    options.ztape, options.server = os.path.abspath(options.ztape), os.path.abspath(options.server)
+    options.ztape, options.server = os.path.abspath(options.ztape), os.path.join(os.path.abspath(options.programs), "block_server")
     return options
 
 
@@ -348,36 +347,38 @@ def plan(options, contest):
                                        (slow, ["ztape, slow disk, hold", "tcpdump, slow disk, 64 MiB"])):
             for name in left_out:
                 del arrangements[name]
-    whole = [(Workload("one stream", "GetBlock", of(40_000), latencies=True), small),
-             (Workload("many streams", "GetBlock", of(200_000), connections=8, streams=16), small),
-             (Workload("bulk", "GetBlockRange", of(32), chains=of(32)), bulk),
+    whole = [(Workload("one stream", "GetBlock", of(20_000), latencies=True), small),
+             (Workload("many streams", "GetBlock", of(160_000), connections=8, streams=16), small),
+             (Workload("bulk", "GetBlockRange", of(16), chains=of(16)), bulk),
              (Workload("slow disk", "GetBlockRange", 4), slow),
              (Workload("paced", "GetBlockRange", 16, chains=1, h2load=["--rps=10", "-Hx-parts: 16"]), {"ztape, file": (contest.ztape_file, False)})]
     return [(w, arrangements) for w, arrangements in whole if not options.workload or w.name in options.workload]
 
 
-def commit_of(folder):
-    text = subprocess.run(["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True, text=True, check=False).stdout
-    return text.strip() or "unknown"
+INTRODUCTION = """
+# The recorder beside its neighbours
+
+Made by `./dev bench proxy --markdown docs/bench.md`; `bench/README.md` says how each contestant is set up and what each row means. In the first three rows higher is better, in the
+others lower. *MISSED* says plainly that what must hold does not hold yet.
+"""
 
 
 def main():
     options = parse_arguments()
-    environment = harness.print_environment([[options.ztape, "--version"], ["haproxy", "-v"], ["tcpdump", "--version"], ["h2load", "--version"]] + ([["nginx", "-v"], ["socat", "-V"]] if options.neighbours else []))
-    environment["commit"] = commit_of(os.path.dirname(os.path.abspath(__file__)))
-    print(f"commit              {environment['commit']}")
-    print(f"load average        {' '.join(f'{load:.2f}' for load in os.getloadavg())}")
+    page = harness.Page()
+    environment = harness.environment([[options.ztape, "--version"], ["haproxy", "-v"], ["tcpdump", "--version"], ["h2load", "--version"]]
+                                      + ([["nginx", "-v"], ["socat", "-V"]] if options.neighbours else []))
+    environment["load average"] = " ".join(f"{one:.2f}" for one in os.getloadavg())
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.dir) as folder:
         contest = Contest(options, pathlib.Path(folder))
-        print(f"CPUs of             client {contest.client_cpus}, server {contest.server_cpus}, between {contest.middle_cpus}")
+        environment["pinned"] = f"client to CPU {contest.client_cpus}, server {contest.server_cpus}, what is between or beside {contest.middle_cpus}"
+        page.facts(environment)
         runs = plan(options, contest)
         results = {workload.name: {name: [] for name in arrangements} for workload, arrangements in runs}
         try:
-            size = int((1 << 31) * min(1, options.scale)) >> 20 << 20
+            size = int((1 << 30) * min(1, options.scale)) >> 20 << 20
             disks = {"a file": disk.rates(folder, size), "tmpfs": disk.rates(TMPFS, size)} if "bulk" in results else {}
-            for workload, arrangements in runs:
-                if "haproxy" in arrangements:
-                    contest.choose_haproxy(workload)
+            page.facts({f"haproxy's best, {workload.name}": contest.choose_haproxy(workload) for workload, arrangements in runs if "haproxy" in arrangements})
             for number in range(options.pairs):
                 print(f"round {number + 1} of {options.pairs}", file=sys.stderr, flush=True)
                 for workload, arrangements in runs:
@@ -387,23 +388,26 @@ def main():
                         results[workload.name][name].append(outcome)
         finally:
             contest.close()
-        rows = table_rows(results, contest, disks)
-        print_details(results, [workload for workload, _ in runs])
-        print()
-        print_rows(rows)
-        everything = [o for of_workload in results.values() for outcomes in of_workload.values() for o in outcomes]
-        foreign = statistics.median(o.foreign_share for o in everything)
-        print(f"\n{options.pairs} rounds; other processes used {foreign:.2f} CPUs (median) while a run was on; tcpdump runs repeated "
+    rows = table_rows(results, contest, disks)
+    everything = [o for of_workload in results.values() for outcomes in of_workload.values() for o in outcomes]
+    foreign = statistics.median(o.foreign_share for o in everything)
+    page.heading("What must hold")
+    page.table(table(rows))
+    page.line(f"{options.pairs} rounds; other processes used {foreign:.2f} CPUs (median) while a run was on; tcpdump runs repeated "
               f"with a larger ring: {contest.ring_retries}")
-        if foreign > 0.2:
-            print("The machine was busy with something else: repeat on a quiet one.")
-        if options.json:
-            document = {"environment": environment, "pairs": options.pairs, "scale": options.scale, "quick": options.quick,
-                        "haproxy": {name: str(best) for name, best in contest.haproxy_best.items()}, "ring_kib": contest.ring_kib,
-                        "disks": disks, "answer_bytes": contest.answer_bytes, "random_bytes": contest.random_bytes, "rows": [row.document() for row in rows], "foreign_cpus": foreign,
-                        "runs": {w: {name: [vars(o) for o in outcomes] for name, outcomes in arrangements.items()}
-                                 for w, arrangements in results.items()}}
-            pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
+    if foreign > 0.2:
+        page.line("The machine was busy with something else: repeat on a quiet one.")
+    details(page, results, [workload for workload, _ in runs])
+    if options.markdown:
+        page.write(options.markdown, INTRODUCTION)
+    if options.json:
+        document = {"environment": environment, "pairs": options.pairs, "scale": options.scale, "quick": options.quick,
+                    "haproxy": {name: str(best) for name, best in contest.haproxy_best.items()}, "ring_kib": contest.ring_kib,
+                    "disks": disks, "answer_bytes": contest.answer_bytes, "random_bytes": contest.random_bytes,
+                    "rows": [row.document() for row in rows], "foreign_cpus": foreign,
+                    "runs": {w: {name: [vars(o) for o in outcomes] for name, outcomes in arrangements.items()}
+                             for w, arrangements in results.items()}}
+        pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
     return 0
 
 

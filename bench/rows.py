@@ -30,7 +30,7 @@ class Row:
         def goal(value):
             return "" if value is None else f"{value:g}"
 
-        measured = harness.cell(self.figure) if len(self.values) > 1 else f"{self.values[0]:g}" if self.values else "-"
+        measured = harness.cell(self.figure) if len(self.values) > 1 else f"{self.values[0]:,.4g}" if self.values else "-"
         return [self.name, measured, goal(self.must), goal(self.aim), self.mark(), self.note]
 
     def document(self):
@@ -39,8 +39,8 @@ class Row:
                 "note": self.note, "values": self.values}
 
 
-def print_rows(rows):
-    harness.print_table([["what", "measured", "must", "aim", "", "note"]] + [row.cells() for row in rows])
+def table(rows):
+    return [["what", "measured", "must", "aim", "reached", "note"]] + [row.cells() for row in rows]
 
 
 def ratios(above, below):
