@@ -29,9 +29,9 @@ std::string status_text(const proxy::CallCounts::Key& key) {
 std::string calls_table(const proxy::CallCounts& calls) {
   using report::Table;
   Table table({{"method"}, {"status"}, {"calls", Table::Align::right}});
-  for (const auto& [key, number] : calls.rows()) {
+  for (const auto& [key, outcome] : calls.rows()) {
     const auto method = key.path.empty() ? "(unreadable)" : report::escaped(short_name(key.path), 60);
-    table.row({method, status_text(key), report::count(number)});
+    table.row({method, status_text(key), report::count(outcome.calls)});
   }
   return table.empty() ? "" : table.text();
 }

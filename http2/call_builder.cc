@@ -30,6 +30,7 @@ struct CallBuilder::Impl {
 
   struct OpenCall {
     Call call;
+    bool watched = false;                 // the watcher knows it as under way
     bool ended = false;                   // the outcome is known
     bool silent[2] = {false, false};      // by direction: END_STREAM or RST_STREAM was sent, nothing can follow
     std::optional<BodyReader> bodies[2];  // by direction, from its headers on
@@ -38,9 +39,11 @@ struct CallBuilder::Impl {
   ConnectionId connection = 0;
   CallBuilderOptions options;
   OnCall on_call;
+  CallWatcher* watcher = nullptr;
   std::map<uint32_t, OpenCall> open;
   std::string unreadable_reason;  // of the connection: calls from here on inherit it
   bool requests_readable = true;
+  bool answers_readable = true;
   uint32_t newest_stream = 0;
   std::deque<uint32_t> lingering;
 
@@ -60,6 +63,7 @@ struct CallBuilder::Impl {
     opened.call.connection = connection;
     opened.call.stream = frame.stream;
     opened.call.unreadable_reason = unreadable_reason;
+    opened.call.end_unseen = !answers_readable;
     return &opened;
   }
 
@@ -84,11 +88,21 @@ struct CallBuilder::Impl {
   }
 
   // The first end counts; what comes after it does not change the outcome.
-  static void end(OpenCall& opened, EndedBy how, int64_t time_ns) {
+  void end(OpenCall& opened, EndedBy how, int64_t time_ns) {
     if (opened.ended) return;
     opened.ended = true;
     opened.call.ended_by = how;
     opened.call.end_ns = time_ns;
+    tell_over(opened);
+  }
+
+  void tell_begun(OpenCall& opened) {
+    if (!watcher || opened.ended || opened.call.end_unseen || std::exchange(opened.watched, true)) return;
+    watcher->on_begun(opened.call);
+  }
+
+  void tell_over(OpenCall& opened) {
+    if (std::exchange(opened.watched, false)) watcher->on_over(opened.call);
   }
 
   // A reset stream lingers: what the other side had already sent still belongs to its call, until nothing can come any
@@ -147,13 +161,17 @@ CallBuilder::CallBuilder(ConnectionId connection, CallBuilderOptions options, On
 
 CallBuilder::~CallBuilder() = default;
 
+void CallBuilder::set_watcher(CallWatcher* watcher) {
+  impl_->watcher = watcher;
+}
+
 void CallBuilder::server_ended(int64_t time_ns) {
-  for (auto& [stream, opened] : impl_->open) Impl::end(opened, EndedBy::server_close, time_ns);
+  for (auto& [stream, opened] : impl_->open) impl_->end(opened, EndedBy::server_close, time_ns);
 }
 
 void CallBuilder::close(EndedBy how, int64_t time_ns) {
   for (auto at = impl_->open.begin(); at != impl_->open.end();) {
-    Impl::end(at->second, how, how == EndedBy::still_open ? -1 : time_ns);
+    impl_->end(at->second, how, how == EndedBy::still_open ? -1 : time_ns);
     at = impl_->emit(at);
   }
 }
@@ -174,7 +192,7 @@ void CallBuilder::on_frame(const Frame& frame) {
       Impl::end_request(*opened, frame.last_byte_ns);
     } else {
       opened->silent[index(frame.direction)] = true;
-      Impl::end(*opened, EndedBy::trailers, frame.last_byte_ns);
+      impl_->end(*opened, EndedBy::trailers, frame.last_byte_ns);
     }
   }
   impl_->emit_if_over(frame.stream);
@@ -193,8 +211,9 @@ void CallBuilder::on_headers(const Frame& frame, const HeaderList& fields, bool 
   if (call.start_ns >= 0) return;  // a client's trailers, which gRPC does not have
   call.start_ns = frame.last_byte_ns;
   if (impl_->options.keep_headers) call.request_headers = fields;
+  if (const auto* path = find_header(fields, ":path"); path && readable) call.path = *path;
+  impl_->tell_begun(*opened);
   if (!readable) return;
-  if (const auto* path = find_header(fields, ":path")) call.path = *path;
   impl_->start_body(*opened, Direction::client_to_server, fields);
 }
 
@@ -217,7 +236,7 @@ void CallBuilder::on_rst_stream(const Frame& frame, uint32_t error_code) {
   if (!opened->ended) opened->call.reset_code = error_code;
   if (by_client) Impl::end_request(*opened, frame.last_byte_ns);
   opened->silent[index(frame.direction)] = true;
-  Impl::end(*opened, by_client ? EndedBy::client_reset : EndedBy::server_reset, frame.last_byte_ns);
+  impl_->end(*opened, by_client ? EndedBy::client_reset : EndedBy::server_reset, frame.last_byte_ns);
   impl_->linger(frame.stream);
 }
 
@@ -227,7 +246,7 @@ void CallBuilder::on_goaway(const Frame& frame, uint32_t last_stream, uint32_t e
   if (frame.direction == Direction::client_to_server) return;
   for (auto at = impl_->open.upper_bound(last_stream); at != impl_->open.end();) {
     if (!at->second.ended) at->second.call.reset_code = error_code;
-    Impl::end(at->second, EndedBy::goaway, frame.last_byte_ns);
+    impl_->end(at->second, EndedBy::goaway, frame.last_byte_ns);
     at = impl_->emit(at);
   }
 }
@@ -237,7 +256,14 @@ void CallBuilder::on_unreadable(const Unreadable& lost) {
                     " from offset " + std::to_string(lost.offset) + " on: " + lost.reason;
   if (impl_->unreadable_reason.empty()) impl_->unreadable_reason = text;
   if (lost.direction == Direction::client_to_server && !lost.headers_only) impl_->requests_readable = false;
-  for (auto& [stream, opened] : impl_->open) Impl::note(opened.call, text);
+  const bool end_unseen = lost.direction == Direction::server_to_client && !lost.headers_only;
+  if (end_unseen) impl_->answers_readable = false;
+  for (auto& [stream, opened] : impl_->open) {
+    Impl::note(opened.call, text);
+    if (!end_unseen || opened.ended) continue;
+    opened.call.end_unseen = true;
+    impl_->tell_over(opened);
+  }
 }
 
 }  // namespace ztape::http2

@@ -21,6 +21,15 @@ struct CallBuilderOptions {
   bool not_only_grpc = false;
 };
 
+// Sees calls while they are under way.
+class CallWatcher {
+ public:
+  virtual ~CallWatcher() = default;
+  virtual void on_begun(const Call& call) = 0;  // its request's headers are there
+  // Once for each that began: its outcome is known, or cannot be known any more (Call::end_unseen).
+  virtual void on_over(const Call& call) = 0;
+};
+
 class CallBuilder final : public ReaderSink {
  public:
   using OnCall = std::function<void(Call&&)>;
@@ -29,6 +38,9 @@ class CallBuilder final : public ReaderSink {
   // when one side reset the stream still counts to the call; its `ended_by` and `end_ns` stay those of the reset.
   CallBuilder(ConnectionId connection, CallBuilderOptions options, OnCall on_call);
   ~CallBuilder() override;
+
+  // Before the first frame; must outlive the builder.
+  void set_watcher(CallWatcher* watcher);
 
   // The server's direction has ended, by a FIN or a reset: no open call gets its end any more. What the client still
   // does, as resetting its streams in answer, does not change that.

@@ -28,6 +28,7 @@ RecordWriter::RecordWriter(std::unique_ptr<CaptureWriter> file, MonotonicTime op
     : file_(std::move(file)),
       opened_(opened),
       compression_(compression),
+      level_(compression.automatic ? kCalmLevel : compression.level),
       on_problem_(std::move(on_problem)),
       last_anchor_(opened) {}
 
@@ -96,6 +97,9 @@ void RecordWriter::write_other(const capture::Record& record) {
     ++loss_.gaps;
     loss_.chunks += gap.records();
     loss_.bytes += gap.bytes();
+    ++loss_of_gaps_.gaps;
+    loss_of_gaps_.chunks += gap.records();
+    loss_of_gaps_.bytes += gap.bytes();
     const auto tap = taps_.find(gap.connection());
     if (tap != taps_.end()) tap->second->gap(from_proto(gap.direction()), gap.reason());
   }
@@ -151,9 +155,20 @@ void RecordWriter::append_anchor(MonotonicTime now) {
 
 void RecordWriter::choose_level(std::size_t queued_bytes) {
   if (!compression_.automatic) return;
-  file_->set_compression_level(queued_bytes < kCalmQueueBytes   ? kCalmLevel
-                               : queued_bytes < kBusyQueueBytes ? kBusyLevel
-                                                                : kStrainedLevel);
+  level_ = queued_bytes < kCalmQueueBytes ? kCalmLevel : queued_bytes < kBusyQueueBytes ? kBusyLevel : kStrainedLevel;
+  file_->set_compression_level(level_);
+}
+
+RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
+  for (auto& [id, tap] : taps_) tap->settle(now - opened_);
+  return {.calls = calls_.total(),
+          .methods = calls_.methods(),
+          .outcomes = calls_.rows(),
+          .loss = loss_,
+          .loss_of_gaps = loss_of_gaps_,
+          .file_bytes = bytes_written(),
+          .compression_level = level_,
+          .error = error_ ? error_->line() : ""};
 }
 
 bool RecordWriter::idle() const {

@@ -12,7 +12,9 @@
 #include "proto/error.h"
 #include "proto/words.h"
 #include "proxy/authority_watch.h"
+#include "proxy/loss.h"
 #include "proxy/record_queue.h"
+#include "proxy/recorder_snapshot.h"
 #include "proxy/tap.h"
 
 namespace ztape::proxy {
@@ -24,15 +26,6 @@ inline constexpr int64_t kBlockAgeNs = 80'000'000;
 struct Compression {
   bool automatic = true;  // by what waits in the queue
   int level = 1;          // where not automatic
-};
-
-// What did not get into the file.
-struct Loss {
-  uint64_t chunks = 0;
-  uint64_t bytes = 0;    // of traffic
-  uint64_t records = 0;  // other than chunks
-  uint64_t gaps = 0;     // Gap records that say so in the file
-  [[nodiscard]] bool nothing() const { return chunks == 0 && bytes == 0 && records == 0 && gaps == 0; }
 };
 
 class RecordWriter {
@@ -57,6 +50,8 @@ class RecordWriter {
 
   [[nodiscard]] const Loss& loss() const { return loss_; }
   [[nodiscard]] const CallCounts& calls() const { return calls_; }
+  // What is told while the recording goes on. Every call counts whose outcome is known by now.
+  RecorderSnapshot snapshot(MonotonicTime now);
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   [[nodiscard]] uint64_t bytes_written() const { return file_->bytes_written(); }
 
@@ -73,6 +68,7 @@ class RecordWriter {
   std::unique_ptr<CaptureWriter> file_;
   MonotonicTime opened_;
   Compression compression_;
+  int level_;
   OnProblem on_problem_;
   MonotonicTime block_started_;
   MonotonicTime last_anchor_;
@@ -80,6 +76,7 @@ class RecordWriter {
   CallCounts calls_;
   AuthorityWatch authorities_;
   Loss loss_;
+  Loss loss_of_gaps_;
   Loss in_open_block_;  // what is lost if it cannot be written
   std::optional<Error> error_;
 };

@@ -9,6 +9,7 @@
 #include "net/loop.h"
 #include "proto/capture.pb.h"
 #include "proxy/record_queue.h"
+#include "proxy/snapshot_board.h"
 
 namespace ztape::proxy {
 namespace {
@@ -37,6 +38,9 @@ struct Recorder::Impl {
   MonotonicTime no_wait_before;
   std::atomic<bool> room_wanted{false};
   std::function<void()> on_room;
+  Loss dropped;  // what was left out for want of room
+  SnapshotBoard board;
+  uint64_t told_file_bytes = 0;  // of the thread
   RecordingReport report;
   bool finished = false;
 
@@ -46,7 +50,8 @@ struct Recorder::Impl {
 
   void run() {
     std::vector<QueuedRecord> batch;
-    while (queue.take(batch, writer->idle())) {
+    while (queue.take(batch, writer->idle() && !board.changed())) {
+      if (!batch.empty() && options.tell_status) board.note_change();
       writer->choose_level(queue.bytes_in_use());
       for (auto& record : batch) {
         write(record);
@@ -57,6 +62,7 @@ struct Recorder::Impl {
       }
       batch.clear();
       writer->flush_if_due(net::monotonic_now());
+      if (options.tell_status) tell_status(net::monotonic_now());
     }
     writer->finish(net::monotonic_now());
   }
@@ -67,6 +73,16 @@ struct Recorder::Impl {
       writer->write(record, net::monotonic_now());
     } catch (const std::exception& error) {
       writer->give_up({ErrorCode::io, std::string("recording failed: ") + error.what(), options.path});
+    }
+  }
+
+  void tell_status(MonotonicTime now) {
+    if (writer->bytes_written() != told_file_bytes) board.note_change();
+    if (!board.due(now)) return;
+    told_file_bytes = writer->bytes_written();
+    try {
+      board.post(writer->snapshot(now), now);
+    } catch (const std::exception&) {  // out of memory: the old one stays
     }
   }
 
@@ -133,6 +149,8 @@ void Recorder::chunk(ConnectionId connection, Direction direction, uint64_t offs
           self.gaps.try_emplace({connection, direction}, OpenGap{.offset = offset, .first = time, .last = time});
       gap->second.bytes += bytes.size();
       ++gap->second.records;
+      ++self.dropped.chunks;
+      self.dropped.bytes += bytes.size();
       gap->second.last = time;
       return;
     }
@@ -184,6 +202,19 @@ bool Recorder::waits_without_end() const {
 
 void Recorder::set_on_room(std::function<void()> on_room) {
   impl_->on_room = std::move(on_room);
+}
+
+RecorderStatus Recorder::status() const {
+  const auto& self = *impl_;
+  auto snapshot = self.board.latest();
+  Loss loss = snapshot->loss;
+  // Gaps are counted where they arise: the thread comes to them later.
+  loss.chunks += self.dropped.chunks - snapshot->loss_of_gaps.chunks;
+  loss.bytes += self.dropped.bytes - snapshot->loss_of_gaps.bytes;
+  return {.queue_bytes = self.queue.bytes_in_use(),
+          .queue_limit_bytes = self.queue.limit_bytes(),
+          .loss = loss,
+          .of_thread = std::move(snapshot)};
 }
 
 const RecordingReport& Recorder::finish() {

@@ -27,6 +27,7 @@ struct RecorderOptions {
   std::string tool_version;
   std::map<std::string, std::string> settings;  // the options in force, by their long names
   std::map<std::string, std::string> notes;
+  bool tell_status = false;  // somebody looks at status() while it records
   // On the recorder's thread: the file cannot be written any more; a line for the log.
   std::function<void(const std::string&)> on_problem = [](const std::string&) {};
   // The same for what a user should know and need not do anything about.
@@ -61,6 +62,9 @@ class Recorder {
   [[nodiscard]] bool waits_without_end() const;  // hold_when_full
   // Before the first chunk.
   void set_on_room(std::function<void()> on_room);
+
+  // Of the thread: what it told last, at most some 300 ms ago; nothing yet without RecorderOptions::tell_status.
+  [[nodiscard]] RecorderStatus status() const;
 
   // Writes everything that waits, ends the thread and the file. Idempotent.
   const RecordingReport& finish();

@@ -1,25 +1,14 @@
 #include "proxy/tap.h"
 
 namespace ztape::proxy {
-namespace {
-
-constexpr std::size_t kMostCountedPaths = 1000;  // a peer may invent paths without end
-
-}  // namespace
-
-void CallCounts::add(const http2::Call& call) {
-  ++total_;
-  Key key{.path = call.path, .grpc_status = call.grpc_status, .ended_by = call.ended_by};
-  if (rows_.size() >= kMostCountedPaths && !rows_.contains(key)) key.path = "(others)";
-  ++rows_[std::move(key)];
-}
-
 Tap::Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts)
     : builder_(connection, {.keep_headers = false, .keep_messages = false},
                [&counts](http2::Call&& call) { counts.add(call); }),
       index_(connection, std::move(append)),
       fan_out_{&builder_, &index_},
-      reader_(fan_out_) {}
+      reader_(fan_out_) {
+  builder_.set_watcher(&counts);
+}
 
 void Tap::read(Direction direction, std::span<const uint8_t> bytes, int64_t time_ns) {
   reader_.read(direction, bytes, time_ns);

@@ -2,37 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 
 #include "http2/call_builder.h"
 #include "http2/connection_reader.h"
 #include "http2/fan_out.h"
 #include "http2/index_sink.h"
 #include "proto/words.h"
+#include "proxy/call_counts.h"
 
 namespace ztape::proxy {
-
-// How often which call ended how.
-class CallCounts {
- public:
-  struct Key {
-    std::string path;  // as on the wire, not made safe to show
-    std::optional<int> grpc_status;
-    http2::EndedBy ended_by = http2::EndedBy::still_open;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-  void add(const http2::Call& call);
-  [[nodiscard]] const std::map<Key, uint64_t>& rows() const { return rows_; }
-  [[nodiscard]] uint64_t total() const { return total_; }
-
- private:
-  std::map<Key, uint64_t> rows_;
-  uint64_t total_ = 0;
-};
 
 class Tap {
  public:
@@ -45,6 +26,8 @@ class Tap {
   void gap(Direction direction, const std::string& reason);
   void end(Direction direction, int64_t time_ns);
   void close(int64_t time_ns);
+  // Counts the calls that ended before that time, without waiting for what may still cross their end.
+  void settle(int64_t time_ns) { builder_.settle(time_ns); }
 
  private:
   http2::CallBuilder builder_;

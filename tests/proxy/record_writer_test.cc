@@ -85,8 +85,9 @@ TEST_F(RecordWriterTest, AWalletSessionHasItsIndexAndItsCallsCounted) {
   EXPECT_TRUE(writer_->loss().nothing());
   EXPECT_EQ(writer_->calls().total(), 76u);
   uint64_t ranges = 0;
-  for (const auto& [key, number] : writer_->calls().rows()) {
-    if (key.path == "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlockRange" && key.grpc_status == 0) ranges += number;
+  for (const auto& [key, outcome] : writer_->calls().rows()) {
+    if (key.path == "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetBlockRange" && key.grpc_status == 0)
+      ranges += outcome.calls;
   }
   uint64_t expected = 0;
   for (const auto& call : connection.calls) {
