@@ -43,9 +43,9 @@ void ProxyStopper::begin() {
   tell_service_manager("STOPPING=1");
   if (drain_ns_ == 0 || server_.connection_count() == 0) return stop();
   state_ = State::draining;
+  server_.stop_taking([this] { stop(); });
   spdlog::info("takes no more connections; waits up to {} s for {} to end", drain_ns_ / 1'000'000'000,
                server_.connection_count());
-  server_.stop_taking([this] { stop(); });
   timer_.start(drain_ns_, [this] { stop(); });
 }
 

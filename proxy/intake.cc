@@ -197,11 +197,10 @@ void Intake::header_done(uint64_t wait, ProxyHeaderWait::Outcome outcome) {
 }
 
 bool Intake::room_for_another() const {
-  // Those that wait for their header have no upstream socket yet.
-  const int needed = kNeeded + static_cast<int>(waiting_for_header_.size());
   // The kernel gives the lowest free number: far below the limit there is no need to try.
-  if (highest_fd_ + needed < descriptor_limit_ / 2) return true;
-  return net::descriptors_left(needed);
+  const int waiting = static_cast<int>(waiting_for_header_.size());
+  if (highest_fd_ + kNeeded + waiting < descriptor_limit_ / 2) return true;
+  return net::descriptors_left(kNeeded + waiting + owed_());
 }
 
 void Intake::wait_for_room() {

@@ -58,6 +58,8 @@ class Intake {
   // Asked with a connection's peer whether that is a socket of this proxy towards an indexer: then the firewall's rule
   // takes our own connections too, and they would go round for ever. For transparent mode.
   void set_is_own(std::function<bool(const std::string& peer)> is_own) { is_own_ = std::move(is_own); }
+  // Asked, near the limit, how many descriptors the connections that were handed on will still open.
+  void set_owed(std::function<int()> owed) { owed_ = std::move(owed); }
   // Whether TPROXY rules work too: IP_TRANSPARENT needs CAP_NET_RAW.
   [[nodiscard]] bool takes_tproxy() const;
   // Takes no more; what has not arrived yet is closed.
@@ -87,6 +89,7 @@ class Intake {
   OnArrival on_arrival_;
   OnProblem on_problem_;
   std::function<bool(const std::string&)> is_own_ = [](const std::string&) { return false; };
+  std::function<int()> owed_ = [] { return 0; };
   std::vector<std::unique_ptr<net::TcpListener>> listeners_;
   struct Waiting {
     Arrival arrival;  // without its socket

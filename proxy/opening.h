@@ -45,6 +45,8 @@ class Opening {
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
+  // Whether it will still open one.
+  [[nodiscard]] bool owes_upstream_socket() const { return !connector_; }
   // Of the socket towards the indexer while it is not in `sockets` yet; "" where there is none.
   [[nodiscard]] std::string upstream_local() const;
 

@@ -40,6 +40,10 @@ Result<std::unique_ptr<ProxyServer>> ProxyServer::listen(net::Loop& loop, ProxyO
     return std::ranges::any_of(raw->connections_,
                                [&](const auto& row) { return row.second->upstream_local() == peer; });
   });
+  server->intake_->set_owed([raw = server.get()] {
+    return static_cast<int>(
+        std::ranges::count_if(raw->connections_, [](const auto& row) { return row.second->owes_upstream_socket(); }));
+  });
   return server;
 }
 

@@ -45,6 +45,8 @@ class RelayedConnection {
   void sample();
 
   [[nodiscard]] const Relay& relay() const { return relay_; }
+  // Whether the socket towards the indexer is still to be opened.
+  [[nodiscard]] bool owes_upstream_socket() const { return opening_ && opening_->owes_upstream_socket(); }
   // Of our socket towards the indexer, also while it connects; "" before.
   [[nodiscard]] std::string upstream_local() const;
 

@@ -49,6 +49,7 @@ class ListeningSocket {
   Socket accept();
   [[nodiscard]] std::string address() const { return socket_.local_text(); }
   void close() { socket_.close(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
   void set_receive_buffer(int bytes) { socket_.set_receive_buffer(bytes); }  // of the sockets accepted from now on
 
  private:
