@@ -79,7 +79,10 @@ Result<void> OutputFile::commit(std::size_t size, bool bulk) {
   const uint64_t first = size_ - tail_;  // of the buffer, in the file
   const std::size_t whole = filled / kSectorBytes * kSectorBytes;
   if (bulk && whole >= kLeastDirectBytes && set_direct(true)) {
-    if (auto done = write(buffer_.get(), whole, first, true); !done) return done;
+    if (auto done = write(buffer_.get(), whole, first, true); !done) {
+      [[maybe_unused]] const auto kept = flush();  // the last block's end may fit where this one did not
+      return done;
+    }
     unwritten_ = filled - whole;
   } else {
     const std::size_t written = tail_ - unwritten_;
