@@ -2,37 +2,20 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/show_follow.h"
+#include "cli/show_options.h"
 #include "http2/recorded_connection.h"
-#include "proto/method_table.h"
 #include "report/capture_json.h"
 #include "report/capture_page.h"
 
 namespace ztape::cli {
 namespace {
 
-// Leaves out what the filters do not name.
-void filter(http2::RecordedCapture& capture, const cxxopts::ParseResult& parsed) {
-  if (parsed.count("connection")) {
-    const auto wanted = parsed["connection"].as<uint64_t>();
-    std::erase_if(capture.connections, [&](const auto& connection) { return connection.id != wanted; });
-  }
-  for (auto& connection : capture.connections) {
-    if (parsed.count("stream")) {
-      const auto wanted = parsed["stream"].as<uint32_t>();
-      std::erase_if(connection.calls, [&](const auto& call) { return call.stream != wanted; });
-      std::erase_if(connection.frames, [&](const auto& frame) { return frame.stream != wanted; });
-    }
-    if (parsed.count("method")) {
-      const auto wanted = parsed["method"].as<std::string>();
-      std::erase_if(connection.calls,
-                    [&](const auto& call) { return call.path != wanted && short_name(call.path) != wanted; });
-    }
-  }
-}
+using What = ShowOptions::What;
 
-void show_calls(const http2::RecordedCapture& capture, bool json) {
-  if (!json) {
-    std::fputs(report::calls_page(capture).c_str(), stdout);
+void show_calls(const http2::RecordedCapture& capture, const ShowOptions& show) {
+  if (!show.json) {
+    std::fputs(report::calls_page(capture, show.width).c_str(), stdout);
     return;
   }
   for (const auto& connection : capture.connections) {
@@ -40,14 +23,27 @@ void show_calls(const http2::RecordedCapture& capture, bool json) {
   }
 }
 
-void show_frames(const http2::RecordedCapture& capture, bool json) {
+void show_frames(const http2::RecordedCapture& capture, const ShowOptions& show) {
   for (const auto& connection : capture.connections) {
-    if (!json) {
-      std::fputs(report::frames_page(connection, connection.frames).c_str(), stdout);
+    if (!show.json) {
+      std::fputs(report::frames_page(connection, connection.frames, show.width).c_str(), stdout);
       continue;
     }
     for (const auto& frame : connection.frames) std::printf("%s\n", report::frame_json(connection, frame).c_str());
   }
+}
+
+void show_groups(const http2::RecordedCapture& capture, const ShowOptions& show) {
+  report::CallGroups groups(show.by);
+  groups.add(capture);
+  std::fputs((show.json ? groups.json(capture.start) + "\n" : groups.page(capture.start, show.width)).c_str(), stdout);
+}
+
+void show_summary(const http2::RecordedCapture& capture, const ShowOptions& show) {
+  std::fputs(
+      (show.json ? report::capture_json(capture) + "\n" : report::capture_page(capture, show.filter.text(), show.width))
+          .c_str(),
+      stdout);
 }
 
 // What could not be read, on stderr beside a listing; the summary page says it itself.
@@ -72,34 +68,21 @@ int damage_status(const http2::RecordedCapture& capture, bool say) {
 }  // namespace
 
 int run_show(int argc, char** argv) {
-  cxxopts::Options options("ztape show", "Shows what is in a capture: a summary, or its calls or frames one a line.");
-  options.add_options()("r,read", "the capture, - for stdin", cxxopts::value<std::string>(), "FILE")(
-      "calls", "a call a line")("frames", "a frame a line")(
-      "json", "JSON: one document, with --calls and --frames an object a line")(
-      "connection", "only this connection", cxxopts::value<uint64_t>(), "N")("stream", "only this stream",
-                                                                             cxxopts::value<uint32_t>(), "N")(
-      "method", "only calls of this method, as GetBlock or by its full path", cxxopts::value<std::string>(), "NAME");
-  const auto parsed = parse(options, argc, argv, "ztape show -r sync.ztape --calls --method GetTransaction");
-  if (!parsed) return parsed.error();
-  if (!parsed->count("read")) return fail("show", {ErrorCode::usage, "which capture? -r FILE names it", ""});
-  if (parsed->count("calls") && parsed->count("frames")) {
-    return fail("show", {ErrorCode::usage, "--calls and --frames do not go together", ""});
-  }
-  const bool frames = parsed->count("frames") > 0;
-  auto capture =
-      http2::read_capture((*parsed)["read"].as<std::string>(), {.keep_frames = frames, .keep_messages = false});
+  const auto show = parse_show_options(argc, argv);
+  if (!show) return show.error();
+  if (show->follow || show->what == What::messages) return show_as_they_come(*show);
+  auto capture = http2::read_capture(
+      show->file, {.keep_frames = show->what == What::frames, .keep_messages = false, .not_only_grpc = true});
   if (!capture) return fail("show", capture.error());
-  filter(*capture, *parsed);
-  const bool json = parsed->count("json") > 0;
-  if (frames) {
-    show_frames(*capture, json);
-  } else if (parsed->count("calls")) {
-    show_calls(*capture, json);
-  } else {
-    std::fputs(json ? (report::capture_json(*capture) + "\n").c_str() : report::capture_page(*capture).c_str(), stdout);
-    return damage_status(*capture, false);
+  report::FilteredBy(show->filter, capture->start).apply(*capture);
+  switch (show->what) {
+    case What::frames: show_frames(*capture, *show); break;
+    case What::calls: show_calls(*capture, *show); break;
+    case What::groups: show_groups(*capture, *show); break;
+    case What::messages:
+    case What::summary: show_summary(*capture, *show); break;
   }
-  return damage_status(*capture, true);
+  return damage_status(*capture, show->what != What::summary);
 }
 
 }  // namespace ztape::cli

@@ -16,4 +16,8 @@ Result<uint64_t> parse_bytes(std::string_view text);
 // Errors: usage.
 Result<int64_t> parse_duration(std::string_view text);
 
+// RFC 3339 with a zone: "2026-12-01T03:12:45.5Z", "2026-12-01 04:12:45+01:00"; nanoseconds since 1970-01-01 UTC.
+// Errors: usage.
+Result<int64_t> parse_time(std::string_view text);
+
 }  // namespace ztape::cli

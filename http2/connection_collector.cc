@@ -99,7 +99,9 @@ void ConnectionCollector::end_calls() {
                                                  : EndedBy::still_open;
   const int64_t time_ns = connection_.close_ns < 0 ? last_ns_ : connection_.close_ns;
   builder_.close(how, time_ns);
-  if (http1_) http1_->close(how, time_ns);
+  if (!http1_) return;
+  connection_.http1_lost = http1_->lost();
+  http1_->close(how, time_ns);
 }
 
 RecordedConnection ConnectionCollector::take() {

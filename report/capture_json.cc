@@ -6,6 +6,8 @@
 
 #include "diagnose/silent_gaps.h"
 #include "proto/method_table.h"
+#include "report/call_words.h"
+#include "report/message_words.h"
 
 namespace ztape::report {
 namespace {
@@ -60,9 +62,9 @@ std::string call_json(const http2::RecordedCapture& capture, const http2::Record
   row["first_byte_ns"] = since(connection.open_ns, call.first_byte_ns);
   row["end_ns"] = since(connection.open_ns, call.end_ns);
   row["request_messages"] = call.request_message_count;
-  row["request_bytes"] = call.request_bytes;
+  row["request_bytes"] = content_bytes(call, Direction::client_to_server);
   row["response_messages"] = call.response_message_count;
-  row["response_bytes"] = call.response_bytes;
+  row["response_bytes"] = content_bytes(call, Direction::server_to_client);
   row["http_status"] = or_null(call.http_status);
   row["grpc_status"] = or_null(call.grpc_status);
   row["grpc_message"] = or_null(call.grpc_message);
@@ -71,7 +73,46 @@ std::string call_json(const http2::RecordedCapture& capture, const http2::Record
   row["user_agent"] = or_null(http2::find_header(call.request_headers, "user-agent"));
   row["downstream_peer"] = connection.open.downstream_peer();
   row["upstream_local"] = connection.open.upstream_local();
+  row["downstream_local"] = connection.open.downstream_local();
+  row["upstream_url"] = connection.open.upstream_url();
+  row["protocol"] = name(call.content);
+  row["http_version"] = name(call.http_version);
+  if (const auto* verb = http2::find_header(call.request_headers, ":method")) row["http_method"] = *verb;
+  if (const auto methods = json_rpc_methods(call.request_beginning); !methods.empty()) row["json_rpc"] = methods;
+  if (call.content == http2::Content::other || !call.response_beginning.empty()) {
+    const auto* type = http2::find_header(call.response_headers, "content-type");
+    row["response_content_type"] = or_null(type);
+  }
   if (!call.unreadable_reason.empty()) row["unreadable"] = call.unreadable_reason;
+  return dump(row);
+}
+
+namespace {
+
+// A body that is no message is told by its beginning, as text where it is text.
+void add_bodies(Json& row, const char* name, const google::protobuf::Descriptor* type,
+                const std::vector<http2::Message>& messages, const std::string& beginning, int64_t opened_ns) {
+  auto& list = row[name] = Json::array();
+  for (const auto& message : messages) {
+    Json each{{"time_ns", since(opened_ns, message.last_byte_ns)}, {"length", message.length}};
+    if (message.compressed) each["compressed"] = true;
+    if (message.error.empty()) {
+      each["message"] = message_json(type, message.body);
+    } else {
+      each["error"] = message.error;
+    }
+    list.push_back(std::move(each));
+  }
+  if (!beginning.empty()) row[std::string(name) + "_body"] = beginning;
+}
+
+}  // namespace
+
+std::string call_with_messages_json(const http2::RecordedCapture& capture, const http2::RecordedConnection& connection,
+                                    const http2::Call& call) {
+  auto row = Json::parse(call_json(capture, connection, call));
+  add_bodies(row, "requests", request_type(call.path), call.requests, call.request_beginning, connection.open_ns);
+  add_bodies(row, "responses", response_type(call.path), call.responses, call.response_beginning, connection.open_ns);
   return dump(row);
 }
 
@@ -127,6 +168,9 @@ std::string capture_json(const http2::RecordedCapture& capture) {
     const auto& open = connection.open;
     row["downstream_tls"] = open.has_downstream_tls() ? tls_json(open.downstream_tls()) : Json();
     row["upstream_tls"] = open.has_upstream_tls() ? tls_json(open.upstream_tls()) : Json();
+    row["protocol"] = protocol_word(connection);
+    const auto note = protocol_note(connection);
+    row["protocol_note"] = note.empty() ? Json() : Json(note);
     row["calls"] = connection.calls.size();
     row["client_to_server_bytes"] = connection.bytes[0];
     row["server_to_client_bytes"] = connection.bytes[1];

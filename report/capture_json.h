@@ -11,6 +11,10 @@ namespace ztape::report {
 std::string call_json(const http2::RecordedCapture& capture, const http2::RecordedConnection& connection,
                       const http2::Call& call);
 
+// The same with `requests` and `responses`: every message decoded (message_json), in full.
+std::string call_with_messages_json(const http2::RecordedCapture& capture, const http2::RecordedConnection& connection,
+                                    const http2::Call& call);
+
 // One object a line: a frame. Its time is that of its last byte.
 std::string frame_json(const http2::RecordedConnection& connection, const http2::Frame& frame);
 

@@ -6,7 +6,6 @@
 
 #include "diagnose/silent_gaps.h"
 #include "proto/method_table.h"
-#include "report/text.h"
 #include "report/tls_line.h"
 
 namespace ztape::report {
@@ -28,10 +27,6 @@ std::string how_it_ended(const http2::RecordedConnection& connection) {
   }
 }
 
-std::string method_name(const http2::Call& call) {
-  return call.path.empty() ? "(request not readable)" : escaped(short_name(call.path), 60);
-}
-
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
@@ -44,49 +39,54 @@ struct MethodSummary {
   std::map<std::string, uint64_t> outcomes;
 };
 
-std::string connections_table(const http2::RecordedCapture& capture) {
+using Connections = std::vector<const http2::RecordedConnection*>;
+
+std::string connections_table(const http2::RecordedCapture& capture, const Connections& connections,
+                              std::size_t width) {
   Table table({{"connection", Align::right},
-               {"wallet"},
-               {"indexer"},
-               {"opened (UTC)"},
+               {"wallet", Align::left, 2},
+               {"from", Align::left, 5},
+               {"speaks", Align::left, 1},
+               {"opened (UTC)", Align::left, 3},
                {"open for", Align::right},
                {"calls", Align::right},
                {"sent", Align::right},
                {"received", Align::right},
                {"ended"}});
   constexpr std::size_t kMostRows = 20;
-  for (const auto& connection : capture.connections) {
-    if (&connection - capture.connections.data() >= static_cast<std::ptrdiff_t>(kMostRows)) break;
+  for (std::size_t i = 0; i < std::min(kMostRows, connections.size()); ++i) {
+    const auto& connection = *connections[i];
     const int64_t last_ns = connection.close_ns >= 0   ? connection.close_ns
                             : connection.reads.empty() ? connection.open_ns
                                                        : connection.reads.back().time_ns;
     table.row({std::to_string(connection.id), or_dash(escaped(connection.open.downstream_peer(), 60)),
-               or_dash(escaped(connection.open.upstream_peer(), 60)), clock_of(capture, connection.open_ns),
-               duration(last_ns - connection.open_ns), count(connection.calls.size()), byte_count(connection.bytes[0]),
-               byte_count(connection.bytes[1]), how_it_ended(connection)});
+               or_dash(escaped(connection.open.upstream_local(), 60)), protocol_word(connection),
+               clock_of(capture, connection.open_ns), duration(last_ns - connection.open_ns),
+               count(connection.calls.size()), byte_count(connection.bytes[0]), byte_count(connection.bytes[1]),
+               how_it_ended(connection)});
   }
-  std::string text = table.text();
-  if (capture.connections.size() > kMostRows) {
-    text += "  ... and " + count(capture.connections.size() - kMostRows) + " more (--json lists them all)\n";
+  std::string text = table.text(width);
+  if (connections.size() > kMostRows) {
+    text += "  ... and " + count(connections.size() - kMostRows) + " more (--json lists them all)\n";
   }
   return text;
 }
 
-std::string methods_table(const http2::RecordedCapture& capture) {
+std::string methods_table(const Connections& connections, std::size_t width) {
   std::map<std::string, MethodSummary> methods;
-  for (const auto& connection : capture.connections) {
-    for (const auto& call : connection.calls) {
-      auto& method = methods[method_name(call)];
+  for (const auto* connection : connections) {
+    for (const auto& call : connection->calls) {
+      auto& method = methods[escaped(method_name(call), 60)];
       ++method.calls;
       method.messages += call.response_message_count;
-      method.bytes += call.response_bytes;
+      method.bytes += content_bytes(call, Direction::server_to_client);
       ++method.outcomes[outcome(call)];
       if (call.end_ns >= 0 && call.start_ns >= 0) method.durations_ns.push_back(call.end_ns - call.start_ns);
     }
   }
   Table table({{"method"},
                {"calls", Align::right},
-               {"messages", Align::right},
+               {"messages", Align::right, 1},
                {"bytes", Align::right},
                {"median ms", Align::right},
                {"max ms", Align::right},
@@ -103,7 +103,42 @@ std::string methods_table(const http2::RecordedCapture& capture) {
                durations.empty() ? "-" : milliseconds(durations[durations.size() / 2]),
                durations.empty() ? "-" : milliseconds(durations.back()), outcomes});
   }
-  return table.empty() ? "" : table.text();
+  return table.empty() ? "" : table.text(width);
+}
+
+// Each hop for itself: a call of one may be the cause of a call of the other, and adding them up would say nothing.
+std::string routes(const http2::RecordedCapture& capture, std::size_t width) {
+  std::map<std::string, Connections> by_route;
+  for (const auto& connection : capture.connections) by_route[route(connection.open)].push_back(&connection);
+  std::string text;
+  for (const auto& [name, connections] : by_route) {
+    if (!name.empty()) {
+      text += "Route " + name;
+      if (by_route.size() > 1) {
+        std::size_t calls = 0;
+        for (const auto* connection : connections) calls += connection->calls.size();
+        text += ": " + counted(connections.size(), "connection") + ", " + counted(calls, "call");
+      }
+      text += "\n";
+    }
+    text += connections_table(capture, connections, width) + "\n";
+    if (const auto methods = methods_table(connections, width); !methods.empty()) text += methods + "\n";
+  }
+  return text;
+}
+
+std::string not_grpc(const http2::RecordedCapture& capture) {
+  std::string text;
+  constexpr std::size_t kMostNotes = 20;
+  std::size_t notes = 0;
+  for (const auto& connection : capture.connections) {
+    const auto note = protocol_note(connection);
+    if (note.empty() || ++notes > kMostNotes) continue;
+    text += "Connection " + std::to_string(connection.id) + ": " + note + "\n";
+  }
+  if (notes > kMostNotes)
+    text += "... and " + count(notes - kMostNotes) + " more connections that are not gRPC (--json)\n";
+  return text;
 }
 
 // The line about the floor, or "".
@@ -135,7 +170,10 @@ std::string lag_line(const http2::RecordedLag& lag) {
 std::string not_readable(const http2::RecordedCapture& capture) {
   std::string text;
   for (const auto& connection : capture.connections) {
+    // Of what is not HTTP/2 there are no frames, and its note says what it is.
+    const bool noted = connection.wire != http2::Wire::undecided && !protocol_note(connection).empty();
     for (const auto& lost : connection.unreadable) {
+      if (noted && connection.changed_to != "h2c" && lost.reason.starts_with("not HTTP/2")) continue;
       text += "Connection " + std::to_string(connection.id) + ", " + std::string(name(lost.direction)) + ": no " +
               (lost.headers_only ? "headers" : "frames") + " from offset " + std::to_string(lost.offset) +
               " on: " + escaped(lost.reason, 200) + "\n";
@@ -165,33 +203,7 @@ std::string not_recorded(const http2::RecordedCapture& capture) {
 
 }  // namespace
 
-std::string grpc_status_name(int status) {
-  static constexpr std::array kNames{
-      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-      "DATA_LOSS", "UNAUTHENTICATED"};
-  if (status >= 0 && status < static_cast<int>(kNames.size())) return kNames[static_cast<std::size_t>(status)];
-  return "status " + std::to_string(status);
-}
-
-std::string outcome(const http2::Call& call) {
-  const auto code = [&] { return call.reset_code ? " " + http2::error_code_name(*call.reset_code) : std::string(); };
-  switch (call.ended_by) {
-    case http2::EndedBy::trailers:
-      if (call.grpc_status) return grpc_status_name(*call.grpc_status);
-      return call.http_status ? "HTTP " + std::to_string(*call.http_status) + ", no grpc-status" : "no grpc-status";
-    case http2::EndedBy::client_reset: return "client reset" + code();
-    case http2::EndedBy::server_reset: return "server reset" + code();
-    case http2::EndedBy::goaway: return "GOAWAY" + code();
-    case http2::EndedBy::client_close: return "client closed";
-    case http2::EndedBy::server_close: return "server closed";
-    case http2::EndedBy::still_open: return "still open";
-  }
-  return "";
-}
-
-std::string capture_page(const http2::RecordedCapture& capture) {
+std::string capture_page(const http2::RecordedCapture& capture, const std::string& only, std::size_t width) {
   std::size_t calls = 0;
   for (const auto& connection : capture.connections) calls += connection.calls.size();
   const bool start_known = capture.start.format_version() != 0;  // block 0 may be damaged
@@ -199,9 +211,10 @@ std::string capture_page(const http2::RecordedCapture& capture) {
   page += start_known ? "recorded " + http2::absolute_time(capture.start, 0).substr(0, 19) + "Z by ztape " +
                             escaped(capture.start.tool_version(), 40) + " (" + escaped(capture.start.source(), 60) + ")"
                       : std::string("its start cannot be read");
-  page += ", " + counted(capture.connections.size(), "connection") + ", " + counted(calls, "call") + "\n\n";
-  if (!capture.connections.empty()) page += connections_table(capture) + "\n";
-  if (const auto methods = methods_table(capture); !methods.empty()) page += methods + "\n";
+  page += ", " + counted(capture.connections.size(), "connection") + ", " + counted(calls, "call") + "\n";
+  if (!only.empty()) page += "Only " + only + "; bytes and times of a connection are those of all of it.\n";
+  page += "\n" + routes(capture, width);
+  page += not_grpc(capture);
   page += tls_lines(capture);
   page += silence_line(capture);
   page += lag_line(capture.loop_lag);
@@ -211,50 +224,91 @@ std::string capture_page(const http2::RecordedCapture& capture) {
   return page;
 }
 
-std::string calls_page(const http2::RecordedCapture& capture) {
-  Table table({{"conn", Align::right},
-               {"stream", Align::right},
-               {"method"},
-               {"start ms", Align::right},
-               {"first byte ms", Align::right},
-               {"total ms", Align::right},
-               {"sent", Align::right},
-               {"messages", Align::right},
-               {"received", Align::right},
-               {"outcome"}},
-              "");
-  for (const auto& connection : capture.connections) {
-    for (const auto& call : connection.calls) {
-      const auto from_start = [&](int64_t time_ns) {
-        return time_ns < 0 || call.start_ns < 0 ? std::string("-") : milliseconds(time_ns - call.start_ns);
-      };
-      std::string end = outcome(call);
-      if (call.grpc_message && !call.grpc_message->empty()) end += ": " + escaped(*call.grpc_message, 80);
-      table.row({std::to_string(connection.id), std::to_string(call.stream), method_name(call),
-                 call.start_ns < 0 ? "-" : milliseconds(call.start_ns - connection.open_ns),
-                 from_start(call.first_byte_ns), from_start(call.end_ns), byte_count(call.request_bytes),
-                 count(call.response_message_count), byte_count(call.response_bytes), end});
-    }
-  }
-  return table.text();
+namespace {
+
+std::vector<Table::Column> call_columns() {
+  return {{"conn", Align::right},
+          {"stream", Align::right},
+          {"method"},
+          {"start ms", Align::right},
+          {"first byte ms", Align::right, 4},
+          {"total ms", Align::right},
+          {"sent", Align::right, 3},
+          {"messages", Align::right, 1},
+          {"received", Align::right, 2},
+          {"wallet", Align::left, 6},
+          {"user agent", Align::left, 5},
+          {"from", Align::left, 7},
+          {"outcome"}};
 }
 
-std::string frames_page(const http2::RecordedConnection& connection, const std::vector<http2::Frame>& frames) {
-  Table table({{"conn", Align::right},
-               {"ms", Align::right},
-               {"direction"},
-               {"stream", Align::right},
-               {"type"},
-               {"flags", Align::right},
-               {"length", Align::right},
-               {"offset", Align::right}},
-              "");
-  for (const auto& frame : frames) {
-    table.row({std::to_string(connection.id), milliseconds(frame.last_byte_ns - connection.open_ns),
-               std::string(name(frame.direction)), std::to_string(frame.stream), http2::frame_type_name(frame.type),
-               std::to_string(frame.flags), std::to_string(frame.length), std::to_string(frame.offset)});
+std::vector<std::string> call_cells(const http2::RecordedConnection& connection, const http2::Call& call) {
+  const auto from_start = [&](int64_t time_ns) {
+    return time_ns < 0 || call.start_ns < 0 ? std::string("-") : milliseconds(time_ns - call.start_ns);
+  };
+  std::string end = outcome(call);
+  if (call.grpc_message && !call.grpc_message->empty()) end += ": " + escaped(*call.grpc_message, 80);
+  const auto* agent = http2::find_header(call.request_headers, "user-agent");
+  return {std::to_string(connection.id),
+          std::to_string(call.stream),
+          escaped(method_name(call), 60),
+          call.start_ns < 0 ? "-" : milliseconds(call.start_ns - connection.open_ns),
+          from_start(call.first_byte_ns),
+          from_start(call.end_ns),
+          byte_count(content_bytes(call, Direction::client_to_server)),
+          count(call.response_message_count),
+          byte_count(content_bytes(call, Direction::server_to_client)),
+          or_dash(escaped(connection.open.downstream_peer(), 60)),
+          agent ? escaped(*agent, 40) : "-",
+          or_dash(escaped(connection.open.upstream_local(), 60)),
+          end};
+}
+
+std::vector<Table::Column> frame_columns() {
+  return {{"conn", Align::right},
+          {"ms", Align::right},
+          {"direction"},
+          {"stream", Align::right},
+          {"type"},
+          {"flags", Align::right},
+          {"length", Align::right},
+          {"offset", Align::right, 1}};
+}
+
+std::vector<std::string> frame_cells(const http2::RecordedConnection& connection, const http2::Frame& frame) {
+  return {std::to_string(connection.id),      milliseconds(frame.last_byte_ns - connection.open_ns),
+          std::string(name(frame.direction)), std::to_string(frame.stream),
+          http2::frame_type_name(frame.type), std::to_string(frame.flags),
+          std::to_string(frame.length),       std::to_string(frame.offset)};
+}
+
+}  // namespace
+
+std::string calls_page(const http2::RecordedCapture& capture, std::size_t width) {
+  Table table(call_columns(), "");
+  for (const auto& connection : capture.connections) {
+    for (const auto& call : connection.calls) table.row(call_cells(connection, call));
   }
-  return table.text();
+  return table.text(width);
+}
+
+std::string frames_page(const http2::RecordedConnection& connection, const std::vector<http2::Frame>& frames,
+                        std::size_t width) {
+  Table table(frame_columns(), "");
+  for (const auto& frame : frames) table.row(frame_cells(connection, frame));
+  return table.text(width);
+}
+
+CallLines::CallLines(std::size_t width) : table_(call_columns(), {4, 6, 24, 8, 13, 8, 8, 8, 8, 21, 24, 21, 7}, width) {}
+
+std::string CallLines::line(const http2::RecordedConnection& connection, const http2::Call& call) {
+  return table_.row(call_cells(connection, call));
+}
+
+FrameLines::FrameLines(std::size_t width) : table_(frame_columns(), {4, 9, 16, 6, 13, 5, 6, 10}, width) {}
+
+std::string FrameLines::line(const http2::RecordedConnection& connection, const http2::Frame& frame) {
+  return table_.row(frame_cells(connection, frame));
 }
 
 }  // namespace ztape::report

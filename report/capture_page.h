@@ -4,22 +4,43 @@
 #include <string>
 
 #include "http2/recorded_connection.h"
+#include "report/call_words.h"
+#include "report/text.h"
 
 namespace ztape::report {
 
-// What is in it at a glance: connections, calls per method, silence, and everything that is missing.
-std::string capture_page(const http2::RecordedCapture& capture);
+// Each `width` is that of the terminal: columns are left out until a table fits; 0: all are there.
 
-// A call a line, under the head of calls_head().
-std::string calls_page(const http2::RecordedCapture& capture);
+// What is in it at a glance: connections and calls per method, route by route, silence, and everything that is missing.
+// `only` says what of the capture is shown; "": all.
+std::string capture_page(const http2::RecordedCapture& capture, const std::string& only, std::size_t width);
+
+// A call a line.
+std::string calls_page(const http2::RecordedCapture& capture, std::size_t width);
 
 // A frame a line.
-std::string frames_page(const http2::RecordedConnection& connection, const std::vector<http2::Frame>& frames);
+std::string frames_page(const http2::RecordedConnection& connection, const std::vector<http2::Frame>& frames,
+                        std::size_t width);
 
-// How one call ended, in a word or two: "OK", "NOT_FOUND", "client reset CANCEL".
-std::string outcome(const http2::Call& call);
+// The same, as they come.
+class CallLines {
+ public:
+  explicit CallLines(std::size_t width);
+  std::string head() { return table_.head(); }
+  std::string line(const http2::RecordedConnection& connection, const http2::Call& call);
 
-// "OK", "NOT_FOUND"; "status 99" for a number gRPC does not have.
-std::string grpc_status_name(int status);
+ private:
+  RunningTable table_;
+};
+
+class FrameLines {
+ public:
+  explicit FrameLines(std::size_t width);
+  std::string head() { return table_.head(); }
+  std::string line(const http2::RecordedConnection& connection, const http2::Frame& frame);
+
+ private:
+  RunningTable table_;
+};
 
 }  // namespace ztape::report

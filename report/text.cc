@@ -51,7 +51,59 @@ std::size_t width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
 }
 
+using Columns = std::vector<Table::Column>;
+
+std::size_t width_of(const std::vector<std::size_t>& widths, const std::vector<bool>& shown) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (shown[i]) sum += widths[i] + (sum == 0 ? 0 : 2);
+  }
+  return sum;
+}
+
+std::vector<bool> columns_that_fit(const Columns& columns, const std::vector<std::size_t>& widths, std::size_t room) {
+  std::vector<bool> shown(columns.size(), true);
+  while (room != 0 && width_of(widths, shown) > room) {
+    int most = 0;
+    std::size_t which = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (!shown[i] || columns[i].dispensable <= most) continue;
+      most = columns[i].dispensable;
+      which = i;
+    }
+    if (most == 0) break;
+    shown[which] = false;
+  }
+  return shown;
+}
+
+std::string line_of(const Columns& columns, const std::vector<std::size_t>& widths, const std::vector<bool>& shown,
+                    const std::string& indent, const std::vector<std::string>& cells) {
+  std::string row = indent;
+  bool first = true;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!shown[i]) continue;
+    const std::string padding(widths[i] - std::min(widths[i], width(cells[i])), ' ');
+    if (!first) row += "  ";
+    first = false;
+    row += columns[i].align == Table::Align::right ? padding + cells[i] : cells[i] + padding;
+  }
+  row.erase(row.find_last_not_of(' ') + 1);
+  return row + "\n";
+}
+
 }  // namespace
+
+std::string shortened(std::string_view text, std::size_t room) {
+  constexpr std::size_t kLeast = 8;
+  room = std::max(room, kLeast);
+  if (width(text) <= room) return std::string(text);
+  std::size_t at = 0;
+  for (std::size_t columns = 0; at < text.size(); ++at) {
+    if ((static_cast<uint8_t>(text[at]) & 0xc0) != 0x80 && columns++ == room - 3) break;
+  }
+  return std::string(text.substr(0, at)) + "...";
+}
 
 std::string milliseconds(int64_t ns) {
   return three_digits(static_cast<double>(ns) / 1e6);
@@ -112,28 +164,51 @@ void Table::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::text() const {
+std::string Table::text(std::size_t room) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t widest = width(columns_[i].head);
     for (const auto& cells : rows_) widest = std::max(widest, width(cells[i]));
     widths.push_back(widest);
   }
-  std::string out;
-  const auto line = [&](const auto& cell_of) {
-    std::string row = indent_;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const std::string& cell = cell_of(i);
-      const std::string padding(widths[i] - width(cell), ' ');
-      if (i > 0) row += "  ";
-      row += columns_[i].align == Align::right ? padding + cell : cell + padding;
+  const auto shown = columns_that_fit(columns_, widths, room == 0 ? 0 : room - std::min(room, indent_.size()));
+  // What is still too wide is cut at its last column, which is the one with words.
+  std::size_t last_width = 0;
+  if (room != 0) {
+    const auto all = indent_.size() + width_of(widths, shown);
+    if (all > room) last_width = widths.back() - std::min(widths.back(), all - room);
+  }
+  std::vector<std::string> heads;
+  for (const auto& column : columns_) heads.push_back(column.head);
+  std::string out = line_of(columns_, widths, shown, indent_, heads);
+  for (const auto& cells : rows_) {
+    if (last_width == 0) {
+      out += line_of(columns_, widths, shown, indent_, cells);
+      continue;
     }
-    row.erase(row.find_last_not_of(' ') + 1);
-    out += row + "\n";
-  };
-  line([&](std::size_t i) -> const std::string& { return columns_[i].head; });
-  for (const auto& cells : rows_) line([&](std::size_t i) -> const std::string& { return cells[i]; });
+    auto cut = cells;
+    cut.back() = shortened(cut.back(), last_width);
+    out += line_of(columns_, widths, shown, indent_, cut);
+  }
   return out;
+}
+
+RunningTable::RunningTable(std::vector<Table::Column> columns, std::vector<std::size_t> widths, std::size_t room)
+    : columns_(std::move(columns)), widths_(std::move(widths)) {
+  widths_.resize(columns_.size());
+  for (std::size_t i = 0; i < columns_.size(); ++i) widths_[i] = std::max(widths_[i], width(columns_[i].head));
+  shown_ = columns_that_fit(columns_, widths_, room);
+}
+
+std::string RunningTable::head() {
+  std::vector<std::string> heads;
+  for (const auto& column : columns_) heads.push_back(column.head);
+  return line_of(columns_, widths_, shown_, "", heads);
+}
+
+std::string RunningTable::row(const std::vector<std::string>& cells) {
+  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], width(cells[i]));
+  return line_of(columns_, widths_, shown_, "", cells);
 }
 
 }  // namespace ztape::report

@@ -23,6 +23,9 @@ std::string counted(uint64_t number, std::string_view noun);
 // `longest` bytes: cut, with "..." behind. 0: never cut.
 std::string escaped(std::string_view wire_text, std::size_t longest = 0);
 
+// "a b ..." of a longer text: at most so many columns of a terminal, at least 8.
+std::string shortened(std::string_view text, std::size_t width);
+
 // Rows of cells in aligned columns, two spaces between them.
 class Table {
  public:
@@ -30,18 +33,35 @@ class Table {
   struct Column {
     std::string head;
     Align align = Align::left;
+    // Where the table is too wide, columns with the highest number are left out first; those with 0 stay.
+    int dispensable = 0;
   };
 
   explicit Table(std::vector<Column> columns, std::string indent = "  ");
   void row(std::vector<std::string> cells);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   // With its heads, and a line end behind each row.
-  [[nodiscard]] std::string text() const;
+  // `width`: columns are left out until it fits, and if it still does not, the last one is cut; 0: as wide as it gets.
+  [[nodiscard]] std::string text(std::size_t width = 0) const;
 
  private:
   std::vector<Column> columns_;
   std::string indent_;
   std::vector<std::vector<std::string>> rows_;
+};
+
+// A table whose rows are printed as they come: a column is as wide as the widest cell up to now.
+class RunningTable {
+ public:
+  // `widths`: what each column has at least.
+  RunningTable(std::vector<Table::Column> columns, std::vector<std::size_t> widths, std::size_t width);
+  [[nodiscard]] std::string head();
+  [[nodiscard]] std::string row(const std::vector<std::string>& cells);
+
+ private:
+  std::vector<Table::Column> columns_;
+  std::vector<std::size_t> widths_;
+  std::vector<bool> shown_;
 };
 
 }  // namespace ztape::report
