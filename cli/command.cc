@@ -46,6 +46,14 @@ std::string switch_with_value(const cxxopts::Options& options, int argc, char** 
   return "";
 }
 
+// On one line, "Usage: ztape show [OPTION...]", as the other tools have it and those that read help texts look for.
+std::string help_text(const cxxopts::Options& options) {
+  auto text = options.help();
+  const std::string two_lines = "\nUsage:\n  ";
+  if (const auto at = text.find(two_lines); at != std::string::npos) text.replace(at, two_lines.size(), "\n\nUsage: ");
+  return text;
+}
+
 // The option before the value that cxxopts could not read: its own message names the value only.
 std::string option_of_value(const std::string& message, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -74,7 +82,7 @@ std::expected<cxxopts::ParseResult, int> parse(cxxopts::Options& options, int ar
   try {
     auto parsed = options.parse(argc, argv);
     if (parsed.count("help")) {
-      std::printf("%s\nExample:\n  %s\n", options.help().c_str(), example.c_str());
+      std::printf("%s\nExample:\n  %s\n", help_text(options).c_str(), example.c_str());
       return std::unexpected(kDone);
     }
     if (!parsed.unmatched().empty()) return refuse("unexpected argument '" + parsed.unmatched().front() + "'");

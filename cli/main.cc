@@ -44,7 +44,7 @@ constexpr Command kCommands[] = {ZTAPE_COMMANDS(ROW)};
 void print_help(std::FILE* out) {
   std::fprintf(out,
                "ztape records, replays and compares the gRPC traffic of Zcash light wallets and indexers.\n\n"
-               "Usage:\n  ztape COMMAND [OPTION...]\n\nCommands:\n");
+               "Usage: ztape COMMAND [OPTION...]\n\nCommands:\n");
   for (const auto& command : commands()) std::fprintf(out, "  %-8s  %s\n", command.name, command.summary);
   std::fprintf(out, "\nEach has its own --help. Start here:\n  ztape demo\n");
 }
