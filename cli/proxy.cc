@@ -8,14 +8,17 @@
 #include "cli/account.h"
 #include "cli/command.h"
 #include "cli/descriptors.h"
+#include "cli/proxy_metrics.h"
 #include "cli/proxy_options.h"
 #include "cli/proxy_stopper.h"
 #include "cli/service_manager.h"
 #include "http2/call.h"
 #include "net/loop.h"
 #include "proto/method_table.h"
+#include "proxy/live_facts.h"
 #include "proxy/proxy_server.h"
 #include "report/capture_page.h"
+#include "report/lag_line.h"
 #include "report/text.h"
 
 namespace ztape::cli {
@@ -46,7 +49,8 @@ std::string lost_text(const proxy::RecordingReport& report) {
   return text;
 }
 
-std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingReport& report) {
+std::string summary(const proxy::ProxyServer& server, const proxy::RecordingReport& report) {
+  const auto counts = server.counts();
   std::string text = report::counted(counts.connections, "connection") + ", " +
                      report::counted(report.calls.total(), "call") + ", " +
                      report::byte_count(counts.bytes[index(Direction::client_to_server)]) + " client to server, " +
@@ -70,6 +74,7 @@ std::string summary(const proxy::ProxyCounts& counts, const proxy::RecordingRepo
   }
   if (counts.holds > 0) text += "the traffic waited for the disk: " + report::counted(counts.holds, "time") + "\n";
   text += calls_table(report.calls);
+  text += report::lag_line(server.loop_lag().turns(), server.loop_lag().max_ns());
   text += "lost: " + lost_text(report) + "\n";
   return text;
 }
@@ -104,9 +109,18 @@ int run_proxy(int argc, char** argv) {
   auto server = proxy::ProxyServer::listen(loop, std::move(command->proxy),
                                            [](const std::string& line) { spdlog::warn("{}", line); });
   if (!server) return fail("proxy", server.error());
+  std::unique_ptr<ProxyMetrics> metrics;
+  if (!command->stats_listen.empty()) {
+    auto listening = ProxyMetrics::listen(loop, command->stats_listen);
+    if (!listening) return fail("proxy", listening.error());
+    metrics = std::move(*listening);
+  }
+  command->recorder.tell_status = metrics != nullptr;
   auto recorder = proxy::Recorder::start(std::move(command->recorder));
   if (!recorder) return fail("proxy", recorder.error());
   (*server)->record_to(**recorder);
+  const auto look = [&server = **server, &recorder = **recorder] { return proxy::look(server, recorder); };
+  if (metrics) metrics->tell(look);
   if (transparent && !(*server)->takes_tproxy()) {
     spdlog::info("REDIRECT rules work, TPROXY rules do not: those need CAP_NET_RAW");
   }
@@ -122,6 +136,7 @@ int run_proxy(int argc, char** argv) {
       std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", listening[i].c_str(), upstreams[i].c_str(),
                    path.c_str());
     }
+    if (metrics) std::fprintf(page, "metrics on %s\n", metrics->url().c_str());
     std::fflush(page);
     tell_service_manager("READY=1");
     spdlog::info(
@@ -136,8 +151,9 @@ int run_proxy(int argc, char** argv) {
     loop.run();
     stopper.leave_signals();
   }
+  metrics.reset();
   const auto& report = (*recorder)->finish();
-  std::fprintf(page, "%s", summary((*server)->counts(), report).c_str());
+  std::fprintf(page, "%s", summary(**server, report).c_str());
   std::fflush(page);
   // A wallet that did not get through is in no capture.
   const bool all_reached = (*server)->counts().upstream_failures == 0;

@@ -14,7 +14,7 @@ struct Subject {
 constexpr Subject kSubjects[] = {
     {add_intake_options, read_intake_options},     {add_tls_options, read_tls_options},
     {add_recorder_options, read_recorder_options}, {add_socket_options, read_socket_options},
-    {add_service_options, read_service_options},
+    {add_live_options, read_live_options},         {add_service_options, read_service_options},
 };
 
 // What a reader of the capture has to know of how it was made, besides where its connections came in and went to.

@@ -18,7 +18,8 @@ namespace ztape::cli {
 struct ProxyCommand {
   proxy::ProxyOptions proxy;
   proxy::RecorderOptions recorder;
-  std::shared_ptr<ProxyTls> tls;  // null: plaintext on every side
+  std::shared_ptr<ProxyTls> tls;                 // null: plaintext on every side
+  std::vector<net::SocketAddress> stats_listen;  // empty: no metrics
   ProxyStopper::Times times;
   std::optional<Account> account;  // --user
 };

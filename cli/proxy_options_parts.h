@@ -30,6 +30,10 @@ Result<void> read_recorder_options(const cxxopts::ParseResult& words, ProxyComma
 void add_tls_options(cxxopts::Options& options);
 Result<void> read_tls_options(const cxxopts::ParseResult& words, ProxyCommand& command);
 
+// proxy_options_live.cc: what is to be seen while it records.
+void add_live_options(cxxopts::Options& options);
+Result<void> read_live_options(const cxxopts::ParseResult& words, ProxyCommand& command);
+
 // proxy_options_service.cc: when it ends, and as whom it runs.
 void add_service_options(cxxopts::Options& options);
 Result<void> read_service_options(const cxxopts::ParseResult& words, ProxyCommand& command);

@@ -117,6 +117,7 @@ Result<std::unique_ptr<HttpPage>> HttpPage::listen(Loop& loop, const SocketAddre
       TcpListener::listen(loop, address, [raw = page.get()](auto connection) { raw->accept(std::move(connection)); });
   if (!listener) return std::unexpected(std::move(listener.error()));
   page->listener_ = std::move(*listener);
+  page->listener_->let_loop_end();
   return page;
 }
 

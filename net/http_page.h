@@ -1,6 +1,7 @@
 // A page for programs that look in now and then, over HTTP/1.1: GET or HEAD of one path, one answer a connection.
 // Whatever its peers do costs little: few connections at once (the others wait in the kernel's backlog), small
-// requests, and a deadline for all of it. Lives on the loop's thread.
+// requests, and a deadline for all of it. By itself it does not keep the loop's run() from ending. Lives on the loop's
+// thread.
 #pragma once
 
 #include <cstddef>

@@ -166,6 +166,10 @@ void TcpListener::resume() {
   impl_->resume();
 }
 
+void TcpListener::let_loop_end() {
+  uv_unref(reinterpret_cast<uv_handle_t*>(&impl_->poll));
+}
+
 void TcpListener::set_on_exhausted(std::function<void(const std::string& system_error)> on_exhausted) {
   impl_->on_exhausted = std::move(on_exhausted);
 }

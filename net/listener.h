@@ -39,6 +39,7 @@ class TcpListener {
   // From pause() on nothing is accepted, not even within the same turn of the loop. Both are idempotent.
   void pause();
   void resume();
+  void let_loop_end();  // from now on it alone does not keep the loop's run() from ending
   // accept(2) failed for want of descriptors or memory: it is tried again every 100 ms by itself. `system_error` is
   // "EMFILE", ....
   void set_on_exhausted(std::function<void(const std::string& system_error)> on_exhausted);

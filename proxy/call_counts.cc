@@ -9,7 +9,9 @@ namespace {
 constexpr int kMostGrpcStatus = 16;  // gRPC's status codes end there
 constexpr int kFirstHttpError = 400;
 
+// RFC 9113, section 8.3.1: a path begins with a slash. "": the request could not be read.
 bool can_be_shown(const std::string& path) {
+  if (!path.empty() && path.front() != '/') return false;
   return path.size() <= kLongestPath && std::ranges::all_of(path, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 

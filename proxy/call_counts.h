@@ -17,7 +17,7 @@
 namespace ztape::proxy {
 
 // A peer may invent methods without end: so many have a name of their own, the others this one together. So have those
-// whose path is over kLongestPath bytes or has other characters than printable ASCII.
+// whose path is over kLongestPath bytes, begins without a slash or has other characters than printable ASCII.
 inline constexpr std::size_t kMostMethods = 1000;
 inline constexpr std::size_t kLongestPath = 200;
 inline constexpr std::size_t kMostOutcomes = 4000;  // methods times ways to end

@@ -6,6 +6,7 @@
 
 #include "diagnose/silent_gaps.h"
 #include "proto/method_table.h"
+#include "report/lag_line.h"
 #include "report/tls_line.h"
 
 namespace ztape::report {
@@ -160,13 +161,6 @@ std::string silence_line(const http2::RecordedCapture& capture) {
          "the indexer.\n";
 }
 
-std::string lag_line(const http2::RecordedLag& lag) {
-  if (lag.turns.count() == 0) return "";
-  std::string text = "event loop lag: max " + duration(lag.max_ns);
-  if (const auto p99 = lag.turns.quantile_ns(.99)) text += ", p99 " + duration(*p99);
-  return text + "\n";
-}
-
 std::string not_readable(const http2::RecordedCapture& capture) {
   std::string text;
   for (const auto& connection : capture.connections) {
@@ -217,7 +211,7 @@ std::string capture_page(const http2::RecordedCapture& capture, const std::strin
   page += not_grpc(capture);
   page += tls_lines(capture);
   page += silence_line(capture);
-  page += lag_line(capture.loop_lag);
+  page += lag_line(capture.loop_lag.turns, capture.loop_lag.max_ns);
   page += not_readable(capture);
   const auto missing = not_recorded(capture);
   page += missing.empty() ? "Lost: nothing.\n" : missing;

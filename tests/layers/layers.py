@@ -20,6 +20,7 @@ RESTRICTED = [
     (re.compile(r"cxxopts\.hpp$"), ["cli/"], "arguments are parsed in cli/"),
     (re.compile(r"spdlog/sinks/"), ["cli/"], "only cli/ decides where logs go"),
     (re.compile(r"grpc(pp|\+\+)?/|.*\.grpc\.pb\.h$"), ["tests/", "bench/"], "grpc++ is the independent peer, not our engine"),
+    (re.compile(r"prometheus/"), ["report/"], "metrics are written in report/"),
     (re.compile(r"nlohmann/"), ["report/", "cli/", "tests/"], "JSON is written in report/"),
     (
         re.compile(r"(sys/(socket|un|epoll)|netinet/.*|arpa/inet|netdb|linux/(tcp|sockios))\.h$"),
