@@ -26,8 +26,8 @@ class OutputFile {
   // Room for `size` bytes behind all that was committed. Valid until the next call of any method.
   uint8_t* room(std::size_t size);
 
-  // The first `size` bytes of the room belong to the file. In bulk, less than a sector of them may stay behind until
-  // the next call of commit() or flush(). Errors: io; then the file ends where it ended before, as far as it can be
+  // The first `size` bytes of the room belong to the file. In bulk they go past the page cache, as far as
+  // they fill sectors. Errors: io; then the file ends where it ended before, as far as it can be
   // cut.
   Result<void> commit(std::size_t size, bool bulk);
 
