@@ -58,7 +58,6 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
 }
 
 OutputFile::~OutputFile() {
-  [[maybe_unused]] const auto done = flush();  // nobody is left to tell
   if (owned_ && fd_ >= 0) ::close(fd_);
 }
 
@@ -78,20 +77,14 @@ Result<void> OutputFile::commit(std::size_t size, bool bulk) {
   const std::size_t filled = tail_ + size;
   const uint64_t first = size_ - tail_;  // of the buffer, in the file
   const std::size_t whole = filled / kSectorBytes * kSectorBytes;
+  std::size_t written = tail_;
   if (bulk && whole >= kLeastDirectBytes && set_direct(true)) {
-    if (auto done = write(buffer_.get(), whole, first, true); !done) {
-      [[maybe_unused]] const auto kept = flush();  // the last block's end may fit where this one did not
-      return done;
-    }
-    // The block's end, less than a sector, goes through the cache: a block of which the disk takes no more is a failed
-    // one, and the next write puts the same bytes there again.
-    if (auto done = write(buffer_.get() + whole, filled - whole, first + whole, false); !done) return done;
-    unwritten_ = 0;
-  } else {
-    const std::size_t written = tail_ - unwritten_;
-    if (auto done = write(buffer_.get() + written, filled - written, first + written, false); !done) return done;
-    unwritten_ = 0;
+    if (auto done = write(buffer_.get(), whole, first, true); !done) return done;
+    written = whole;
   }
+  // The end of what went direct, less than a sector, goes through the cache too: a block of which the disk takes no
+  // more is a failed one. The next direct write puts the same bytes there again.
+  if (auto done = write(buffer_.get() + written, filled - written, first + written, false); !done) return done;
   size_ += size;
   keep_tail(filled);
   return {};
@@ -101,13 +94,6 @@ void OutputFile::keep_tail(std::size_t filled) {
   const std::size_t whole = regular_ ? filled / kSectorBytes * kSectorBytes : filled;
   tail_ = filled - whole;
   if (whole > 0) std::memmove(buffer_.get(), buffer_.get() + whole, tail_);
-}
-
-Result<void> OutputFile::flush() {
-  if (unwritten_ == 0) return {};
-  if (auto done = write(buffer_.get() + tail_ - unwritten_, unwritten_, size_ - unwritten_, false); !done) return done;
-  unwritten_ = 0;
-  return {};
 }
 
 bool OutputFile::set_direct(bool on) {
@@ -123,7 +109,6 @@ bool OutputFile::set_direct(bool on) {
 }
 
 Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t offset, bool direct) {
-  const uint64_t before = offset;
   if (!direct) set_direct(false);
   while (size > 0) {
     const ssize_t done = regular_ ? ::pwrite(fd_, bytes, size, static_cast<off_t>(offset)) : ::write(fd_, bytes, size);
@@ -143,7 +128,7 @@ Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t 
       // What a full disk took of this block is of no use: the file then ends with its last whole block. The sector
       // that stood there before may have been written anew, with the same bytes.
       if (regular_) [[maybe_unused]]
-        const int cut = ftruncate(fd_, static_cast<off_t>(std::max(before, size_ - unwritten_)));
+        const int cut = ftruncate(fd_, static_cast<off_t>(size_));
       return failed("cannot be written", error);
     }
     offset += static_cast<uint64_t>(done);
@@ -156,14 +141,12 @@ Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t 
 }
 
 Result<void> OutputFile::sync() {
-  if (auto done = flush(); !done) return done;
   // A pipe or a terminal has nothing to sync.
   if (fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) return failed("cannot be synced", errno);
   return {};
 }
 
 Result<void> OutputFile::close() {
-  if (auto done = flush(); !done) return done;
   if (!owned_) return {};
   if (struct stat status{}; regular_ && fstat(fd_, &status) == 0 && status.st_nlink == 0) {
     return std::unexpected(Error{.code = ErrorCode::io,

@@ -26,22 +26,16 @@ class OutputFile {
   // Room for `size` bytes behind all that was committed. Valid until the next call of any method.
   uint8_t* room(std::size_t size);
 
-  // The first `size` bytes of the room belong to the file. In bulk they go past the page cache, as far as
-  // they fill sectors. Errors: io; then the file ends where it ended before, as far as it can be
-  // cut.
+  // The first `size` bytes of the room are in the file on return, if only in the page cache. In bulk they go past it,
+  // as far as they fill sectors. Errors: io; then the file ends where it ended before, as far as it can be cut.
   Result<void> commit(std::size_t size, bool bulk);
 
-  // Everything committed is in the file, if only in the page cache. Errors: io.
-  Result<void> flush();
-  [[nodiscard]] bool flushed() const { return unwritten_ == 0; }
-
-  Result<void> sync();   // flush and fdatasync(2). Errors: io
-  Result<void> close();  // flushes. Errors: io; also where the file was deleted meanwhile
+  Result<void> sync();   // fdatasync(2). Errors: io
+  Result<void> close();  // Errors: io; also where the file was deleted meanwhile
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] uint64_t size() const { return size_; }    // of what was committed
-  [[nodiscard]] bool regular() const { return regular_; }  // not a pipe: can be cut and removed
-  void remove(const std::string& path) const;              // an unfinished one of which nothing is left
+  [[nodiscard]] uint64_t size() const { return size_; }
+  void remove(const std::string& path) const;  // an unfinished one of which nothing is left; a pipe stays
 
  private:
   OutputFile() = default;
@@ -56,16 +50,15 @@ class OutputFile {
 
   std::string name_;
   int fd_ = -1;
-  bool owned_ = false;  // stdout is not ours to close
-  bool regular_ = false;
+  bool owned_ = false;    // stdout is not ours to close
+  bool regular_ = false;  // not a pipe: can be cut and removed
   bool can_go_direct_ = false;
   bool direct_ = false;  // as the descriptor is set now
 
   // The last, incomplete sector of the file, and behind it what room() gave.
   std::unique_ptr<uint8_t[], FreeBuffer> buffer_;
   std::size_t capacity_ = 0;
-  std::size_t tail_ = 0;       // bytes of the incomplete sector
-  std::size_t unwritten_ = 0;  // the end of them, which is not in the file yet
+  std::size_t tail_ = 0;  // bytes of the incomplete sector
   uint64_t size_ = 0;
 };
 

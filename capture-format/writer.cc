@@ -313,9 +313,7 @@ Result<void> CaptureWriter::append_close(capture::ConnectionClose close) {
 Result<void> CaptureWriter::flush() {
   auto& w = *impl_;
   if (auto ok = w.usable(); !ok) return ok;
-  if (auto done = w.write_block(false); !done) return done;
-  if (auto done = w.file->flush(); !done) return w.failed(done.error());
-  return {};
+  return w.write_block(false);
 }
 
 Result<void> CaptureWriter::sync() {
@@ -356,10 +354,6 @@ uint64_t CaptureWriter::bytes_written() const {
 
 std::size_t CaptureWriter::block_bytes_pending() const {
   return impl_->pending.size();
-}
-
-bool CaptureWriter::all_in_file() const {
-  return impl_->pending.empty() && impl_->file->flushed();
 }
 
 }  // namespace ztape

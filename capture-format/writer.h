@@ -50,7 +50,7 @@ class CaptureWriter {
   // writer was given for it filled in.
   Result<void> append_close(capture::ConnectionClose close);
 
-  // Closes the open block, if it has records, and writes all that is not in the file yet.
+  // Closes the open block, if it has records, and writes it.
   Result<void> flush();
 
   // fdatasync(2) of what has been written.
@@ -62,7 +62,6 @@ class CaptureWriter {
   void set_compression_level(int level);
   [[nodiscard]] uint64_t bytes_written() const;           // to the file
   [[nodiscard]] std::size_t block_bytes_pending() const;  // in the open block
-  [[nodiscard]] bool all_in_file() const;                 // nothing to flush
 
  private:
   struct Impl;

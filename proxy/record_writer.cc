@@ -136,7 +136,7 @@ void RecordWriter::give_up(const Error& error) {
 }
 
 void RecordWriter::flush_if_due(MonotonicTime now) {
-  if (error_ || file_->all_in_file() || now - block_started_ < kBlockAgeNs) return;
+  if (error_ || file_->block_bytes_pending() == 0 || now - block_started_ < kBlockAgeNs) return;
   if (now - last_anchor_ >= kAnchorEveryNs) append_anchor(now);
   if (const auto done = file_->flush(); !done) return give_up(done.error());
   in_open_block_ = {};
@@ -172,7 +172,7 @@ RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
 }
 
 bool RecordWriter::idle() const {
-  return error_ || file_->all_in_file();
+  return error_ || file_->block_bytes_pending() == 0;
 }
 
 void RecordWriter::finish(MonotonicTime now) {
