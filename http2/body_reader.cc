@@ -1,7 +1,6 @@
 #include "http2/body_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "http2/base64.h"
@@ -27,11 +26,9 @@ HeaderList fields_of(std::string_view text) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 2);
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    std::string name(line.substr(0, colon));
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     auto value = line.substr(colon + 1);
     while (value.starts_with(' ')) value.remove_prefix(1);
-    fields.push_back({std::move(name), std::string(value)});
+    fields.push_back({lower_case(line.substr(0, colon)), std::string(value)});
   }
   return fields;
 }
@@ -82,14 +79,7 @@ void BodyReader::take(Call& call, Message&& message) {
   beginning(call).clear();
   if (message.trailers) {
     auto fields = fields_of(message.body);
-    if (const auto* status = find_header(fields, "grpc-status")) {
-      int value = 0;
-      const auto* const end = status->data() + status->size();
-      if (const auto read = std::from_chars(status->data(), end, value); read.ec == std::errc() && read.ptr == end) {
-        call.grpc_status = value;
-      }
-    }
-    if (const auto* text = find_header(fields, "grpc-message")) call.grpc_message = percent_decode(*text);
+    read_grpc_status(fields, call);
     if (keep_headers_) call.trailers = std::move(fields);
     return;
   }

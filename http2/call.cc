@@ -3,6 +3,8 @@
 namespace ztape::http2 {
 namespace {
 
+constexpr int kFirstHttpError = 400;
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -51,6 +53,20 @@ std::string_view name(HttpVersion version) {
   return "";
 }
 
+bool is_error(const Call& call) {
+  switch (call.ended_by) {
+    case EndedBy::trailers: break;
+    case EndedBy::server_reset:
+    case EndedBy::goaway:
+    case EndedBy::server_close: return true;
+    case EndedBy::client_reset:
+    case EndedBy::client_close:
+    case EndedBy::still_open: return false;
+  }
+  if (call.grpc_status) return *call.grpc_status != 0;
+  return call.content != Content::other || !call.http_status || *call.http_status >= kFirstHttpError;
+}
+
 std::string percent_decode(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -67,6 +83,16 @@ std::string percent_decode(std::string_view text) {
     out += text[i];
   }
   return out;
+}
+
+void read_grpc_status(const HeaderList& fields, Call& call) {
+  if (const auto status = find_number(fields, "grpc-status")) call.grpc_status = status;
+  if (const auto* message = find_header(fields, "grpc-message")) call.grpc_message = percent_decode(*message);
+}
+
+std::string why_not_grpc(const HeaderList& fields) {
+  const auto* type = find_header(fields, "content-type");
+  return "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC";
 }
 
 }  // namespace ztape::http2

@@ -82,7 +82,17 @@ struct Call {
 
 inline constexpr std::size_t kKeptBeginningBytes = 4096;
 
+// The answer says so, or it did not come, and not because the wallet did not want it any more.
+bool is_error(const Call& call);
+
 // grpc-message is percent-encoded (gRPC over HTTP/2, "Status-Message"); broken escapes stay as they are.
 std::string percent_decode(std::string_view text);
+
+// Takes grpc-status and grpc-message, as far as they are there, out of a call's trailers, or out of the headers of an
+// answer that has nothing else.
+void read_grpc_status(const HeaderList& fields, Call& call);
+
+// Of the headers of an answer whose content-type is another: "the answer is text/html, not gRPC".
+std::string why_not_grpc(const HeaderList& fields);
 
 }  // namespace ztape::http2

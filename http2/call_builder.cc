@@ -1,6 +1,5 @@
 #include "http2/call_builder.h"
 
-#include <charconv>
 #include <deque>
 #include <iterator>
 #include <optional>
@@ -10,14 +9,6 @@
 
 namespace ztape::http2 {
 namespace {
-
-std::optional<int> number_of(const std::string* text) {
-  if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
-  return value;
-}
 
 bool is_client_initiated(uint32_t stream) {
   return stream % 2 == 1;
@@ -74,8 +65,7 @@ struct CallBuilder::Impl {
       return;
     }
     if (body.has_messages() || (options.not_only_grpc && opened.call.content == Content::other)) return;
-    const auto* type = find_header(fields, "content-type");
-    note(opened.call, "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC");
+    note(opened.call, why_not_grpc(fields));
   }
 
   static void note(Call& call, const std::string& reason) {
@@ -133,7 +123,7 @@ struct CallBuilder::Impl {
 
   void read_response_headers(OpenCall& opened, const Frame& frame, const HeaderList& fields, bool end_stream) {
     Call& call = opened.call;
-    const auto status = number_of(find_header(fields, ":status"));
+    const auto status = find_number(fields, ":status");
     if (status && *status >= 100 && *status < 200) return;  // informational: the answer's own headers follow
     const bool first = call.first_byte_ns < 0;
     if (first) {
@@ -146,8 +136,7 @@ struct CallBuilder::Impl {
     if (!end_stream) return;
     opened.silent[index(Direction::server_to_client)] = true;
     if (opened.ended) return;  // these trailers crossed a cancellation: the client never saw them
-    if (const auto grpc_status = number_of(find_header(fields, "grpc-status"))) call.grpc_status = grpc_status;
-    if (const auto* message = find_header(fields, "grpc-message")) call.grpc_message = percent_decode(*message);
+    read_grpc_status(fields, call);
     end(opened, EndedBy::trailers, frame.last_byte_ns);
   }
 };

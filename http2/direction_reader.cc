@@ -288,11 +288,7 @@ void DirectionReader::end_settings_frame() {
     table_sizes_.pop_front();
     return;
   }
-  std::vector<Setting> settings;
-  for (std::size_t at = 0; at + 6 <= payload_.size(); at += 6) {
-    settings.push_back(
-        {static_cast<uint16_t>(payload_[at] << 8 | payload_[at + 1]), read_u32(payload_.data() + at + 2)});
-  }
+  const auto settings = read_settings(payload_);
   peer_->peer_announced(settings);
   sink_.on_settings(frame_, settings);
 }

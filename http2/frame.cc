@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 
 namespace ztape::http2 {
@@ -42,6 +43,33 @@ std::string error_code_name(uint32_t code) {
 const std::string* find_header(const HeaderList& fields, std::string_view name) {
   const auto found = std::ranges::find(fields, name, &HeaderField::name);
   return found == fields.end() ? nullptr : &found->value;
+}
+
+std::optional<int> find_number(const HeaderList& fields, std::string_view name) {
+  const auto* text = find_header(fields, name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
+std::vector<Setting> read_settings(std::span<const uint8_t> payload) {
+  constexpr std::size_t kEntryBytes = 6;
+  std::vector<Setting> settings;
+  for (; payload.size() >= kEntryBytes; payload = payload.subspan(kEntryBytes)) {
+    const auto byte = [&](std::size_t i) { return uint32_t{payload[i]}; };
+    settings.push_back(
+        {static_cast<uint16_t>(byte(0) << 8 | byte(1)), byte(2) << 24 | byte(3) << 16 | byte(4) << 8 | byte(5)});
+  }
+  return settings;
 }
 
 }  // namespace ztape::http2

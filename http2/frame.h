@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,11 +59,18 @@ using HeaderList = std::vector<HeaderField>;
 
 // The first value of that name; nullptr when absent. Names are lower case on the wire.
 const std::string* find_header(const HeaderList& fields, std::string_view name);
+// The same as a decimal number; nullopt when absent or anything else.
+std::optional<int> find_number(const HeaderList& fields, std::string_view name);
+// Of ASCII: field names of HTTP/1 and host names are the same in either case.
+std::string lower_case(std::string_view text);
 
 struct Setting {
   uint16_t id = 0;
   uint32_t value = 0;
   friend bool operator==(const Setting&, const Setting&) = default;
 };
+
+// The payload of a SETTINGS frame (RFC 9113, section 6.5.1); an incomplete last entry is left out.
+std::vector<Setting> read_settings(std::span<const uint8_t> payload);
 
 }  // namespace ztape::http2

@@ -1,6 +1,5 @@
 #include "http2/http1_calls.h"
 
-#include <charconv>
 #include <utility>
 
 namespace ztape::http2 {
@@ -36,18 +35,9 @@ void Http1Calls::on_head(Direction direction, const Http1Head& head, int64_t tim
   if (options_.keep_headers) opened.call.response_headers = head.fields;
   const auto& body = opened.bodies[1].emplace(direction, head.fields, options_);
   if (body.has_messages()) {
-    // An error without a message may have its trailers among the headers.
-    if (const auto* status = find_header(head.fields, "grpc-status")) {
-      int value = 0;
-      if (std::from_chars(status->data(), status->data() + status->size(), value).ec == std::errc()) {
-        opened.call.grpc_status = value;
-      }
-    }
-    if (const auto* text = find_header(head.fields, "grpc-message")) opened.call.grpc_message = percent_decode(*text);
+    read_grpc_status(head.fields, opened.call);  // an error without a message may have its trailers among the headers
   } else if (opened.call.content != Content::other) {
-    const auto* type = find_header(head.fields, "content-type");
-    opened.call.unreadable_reason =
-        "the answer is " + (type ? *type : std::string("without a content-type")) + ", not gRPC";
+    opened.call.unreadable_reason = why_not_grpc(head.fields);
   }
 }
 

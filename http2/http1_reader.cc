@@ -13,12 +13,6 @@ constexpr std::size_t kMaxUnanswered = 10'000;
 constexpr std::size_t kMaxHeldBytes = 256 * 1024;
 constexpr int kSwitchingProtocols = 101;
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return text;
-}
-
 }  // namespace
 
 struct Http1Reader::Impl {
@@ -86,11 +80,27 @@ struct Http1Reader::Impl {
     return 0;
   }
 
+  static const http_parser_settings& callbacks() {
+    static const http_parser_settings made = [] {
+      http_parser_settings settings;
+      http_parser_settings_init(&settings);
+      settings.on_message_begin = on_message_begin;
+      settings.on_url = on_url;
+      settings.on_header_field = on_header_field;
+      settings.on_header_value = on_header_value;
+      settings.on_headers_complete = on_headers_complete;
+      settings.on_body = on_body;
+      settings.on_message_complete = on_message_complete;
+      return settings;
+    }();
+    return made;
+  }
+
   int headers_complete(Side& side) {
     auto& head = side.head;
     const auto& parser = side.parser;
     head.version = parser.http_major == 1 && parser.http_minor == 0 ? HttpVersion::http1_0 : HttpVersion::http1_1;
-    for (auto& field : head.fields) field.name = lower(std::move(field.name));
+    for (auto& field : head.fields) field.name = lower_case(field.name);
     int result = 0;
     if (side.direction == Direction::client_to_server) {
       head.method = http_method_str(static_cast<http_method>(parser.method));
@@ -129,16 +139,7 @@ struct Http1Reader::Impl {
       hold(side, bytes, size);
       return 0;
     }
-    http_parser_settings settings;
-    http_parser_settings_init(&settings);
-    settings.on_message_begin = on_message_begin;
-    settings.on_url = on_url;
-    settings.on_header_field = on_header_field;
-    settings.on_header_value = on_header_value;
-    settings.on_headers_complete = on_headers_complete;
-    settings.on_body = on_body;
-    settings.on_message_complete = on_message_complete;
-    const std::size_t taken = http_parser_execute(&side.parser, &settings, bytes, size);
+    const std::size_t taken = http_parser_execute(&side.parser, &callbacks(), bytes, size);
     const auto error = HTTP_PARSER_ERRNO(&side.parser);
     if (error != HPE_OK) {
       lose(side, std::string("not HTTP/1: ") + http_errno_description(error));

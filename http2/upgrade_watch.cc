@@ -40,11 +40,7 @@ bool UpgradeWatch::take_request(const Http1Head& head) {
   if (!protocol || protocol->find("h2c") == std::string::npos || !text) return false;
   const auto payload = decode_base64url(*text);
   if (!payload || payload->size() % 6 != 0) return false;
-  for (std::size_t at = 0; at < payload->size(); at += 6) {
-    const auto byte = [&](std::size_t i) { return static_cast<uint32_t>((*payload)[at + i]); };
-    request_.settings.push_back(
-        {static_cast<uint16_t>(byte(0) << 8 | byte(1)), byte(2) << 24 | byte(3) << 16 | byte(4) << 8 | byte(5)});
-  }
+  request_.settings = read_settings(*payload);
   const auto* host = find_header(head.fields, "host");
   request_.fields = {{":method", head.method},
                      {":scheme", "http"},

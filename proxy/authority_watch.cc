@@ -1,25 +1,18 @@
 #include "proxy/authority_watch.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "http2/frame.h"
 #include "net/address.h"
 #include "proto/capture.pb.h"
 
 namespace ztape::proxy {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char byte) { return std::tolower(byte); });
-  return result;
-}
-
 // "zec.rocks" of "zec.rocks:443".
 std::string host_of(std::string_view authority) {
   if (authority.starts_with('[')) return std::string(authority.substr(0, authority.find(']') + 1));
-  return lower(authority.substr(0, authority.find(':')));
+  return http2::lower_case(authority.substr(0, authority.find(':')));
 }
 
 // What a server on a private machine is reached by says nothing of its name.
@@ -46,7 +39,7 @@ void AuthorityWatch::opened(const capture::ConnectionOpen& open) {
     if (!url) return;
     name = url->host;
   }
-  name = lower(name);
+  name = http2::lower_case(name);
   if (is_name(name)) awaited_[open.connection()] = std::move(name);
 }
 

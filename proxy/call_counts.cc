@@ -7,27 +7,11 @@ namespace ztape::proxy {
 namespace {
 
 constexpr int kMostGrpcStatus = 16;  // gRPC's status codes end there
-constexpr int kFirstHttpError = 400;
 
 // RFC 9113, section 8.3.1: a path begins with a slash. "": the request could not be read.
 bool can_be_shown(const std::string& path) {
   if (!path.empty() && path.front() != '/') return false;
   return path.size() <= kLongestPath && std::ranges::all_of(path, [](char c) { return c > 0x20 && c < 0x7f; });
-}
-
-bool failed(const http2::Call& call) {
-  switch (call.ended_by) {
-    case http2::EndedBy::trailers:
-      if (call.grpc_status) return *call.grpc_status != 0;
-      return call.http_status.value_or(0) >= kFirstHttpError;
-    case http2::EndedBy::server_reset:
-    case http2::EndedBy::goaway:
-    case http2::EndedBy::server_close: return true;
-    case http2::EndedBy::client_reset:
-    case http2::EndedBy::client_close:
-    case http2::EndedBy::still_open: return false;
-  }
-  return false;
 }
 
 bool given_up(const http2::Call& call) {
@@ -65,7 +49,7 @@ void CallCounts::add(const http2::Call& call) {
   ++figures.calls;
   if (call.end_unseen) {
     ++figures.unseen;
-  } else if (failed(call)) {
+  } else if (http2::is_error(call)) {
     ++figures.errors;
   } else if (given_up(call)) {
     ++figures.cancelled;

@@ -4,16 +4,16 @@
 #include <string_view>
 #include <utility>
 
+#include "http2/frame.h"
+
 namespace ztape::proxy {
 namespace {
 
-constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";  // RFC 9113, section 3.4
-
 // nullopt: more bytes are needed to know.
 std::optional<bool> speaks_http2(std::string_view first) {
-  const std::size_t size = std::min(first.size(), kHttp2Preface.size());
-  if (first.substr(0, size) != kHttp2Preface.substr(0, size)) return false;
-  if (size < kHttp2Preface.size()) return std::nullopt;
+  const std::size_t size = std::min(first.size(), http2::kClientPreface.size());
+  if (first.substr(0, size) != http2::kClientPreface.substr(0, size)) return false;
+  if (size < http2::kClientPreface.size()) return std::nullopt;
   return true;
 }
 

@@ -48,7 +48,7 @@ void CallGroups::add(const http2::Call& call) {
   for (const auto key : keys_) values.push_back(value_of(key, call));
   Group& group = groups_[std::move(values)];
   ++group.calls;
-  if (is_error(call)) ++group.errors;
+  if (http2::is_error(call)) ++group.errors;
   group.sent_bytes += content_bytes(call, Direction::client_to_server);
   group.received_bytes += content_bytes(call, Direction::server_to_client);
   group.messages += call.request_message_count + call.response_message_count;

@@ -28,7 +28,7 @@ class CallGroups {
  private:
   struct Group {
     uint64_t calls = 0;
-    uint64_t errors = 0;  // is_error()
+    uint64_t errors = 0;  // http2::is_error()
     uint64_t sent_bytes = 0;
     uint64_t received_bytes = 0;
     uint64_t messages = 0;  // both ways

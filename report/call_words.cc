@@ -197,20 +197,6 @@ std::string outcome(const http2::Call& call) {
   return "";
 }
 
-bool is_error(const http2::Call& call) {
-  switch (call.ended_by) {
-    case http2::EndedBy::trailers: break;
-    case http2::EndedBy::server_reset:
-    case http2::EndedBy::goaway:
-    case http2::EndedBy::server_close: return true;
-    case http2::EndedBy::client_reset:
-    case http2::EndedBy::client_close:
-    case http2::EndedBy::still_open: return false;
-  }
-  if (call.grpc_status) return *call.grpc_status != 0;
-  return call.content != http2::Content::other || !call.http_status || *call.http_status >= 400;
-}
-
 uint64_t content_bytes(const http2::Call& call, Direction direction) {
   const bool request = direction == Direction::client_to_server;
   const auto messages = request ? call.request_bytes : call.response_bytes;

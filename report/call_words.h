@@ -18,9 +18,6 @@ std::vector<std::string> json_rpc_methods(const std::string& beginning);
 // How a call ended, in a word or two: "OK", "NOT_FOUND", "client reset CANCEL", "HTTP 502 text/html".
 std::string outcome(const http2::Call& call);
 
-// The answer says so, or it did not come, and not because the wallet did not want it any more.
-bool is_error(const http2::Call& call);
-
 // The content of all bodies of one direction: messages, or what else was there.
 uint64_t content_bytes(const http2::Call& call, Direction direction);
 

@@ -64,10 +64,16 @@ TEST(CallCounts, WhoEndedACallDecidesWhetherItIsAnError) {
   page.grpc_status.reset();
   page.http_status = 502;
   counts.add(page);
+  auto untold = call("/s/Z", kMs);  // gRPC says how a call ended; this answer does not
+  untold.content = http2::Content::grpc;
+  untold.grpc_status.reset();
+  untold.http_status = 200;
+  counts.add(untold);
   const auto methods = counts.methods();
   EXPECT_EQ(methods[1].cancelled, 2u);
   EXPECT_EQ(methods[1].errors, 3u);
   EXPECT_EQ(methods[0].errors, 1u);
+  EXPECT_EQ(methods[2].errors, 1u);
 }
 
 TEST(CallCounts, StaysBoundedWhateverAPeerInvents) {
