@@ -20,10 +20,8 @@ Result<void> need_both(const cxxopts::ParseResult& words, const std::string& one
 
 // The host of an address that is listened on, where it is one that a client may write into a URL.
 std::string host_of(const net::SocketAddress& address) {
-  auto text = address.text();
-  text.resize(text.rfind(':'));
-  if (text.starts_with('[')) text = text.substr(1, text.size() - 2);
-  return text == "::" || text == "0.0.0.0" ? "" : text;
+  const auto host = address.host();
+  return host == "::" || host == "0.0.0.0" ? "" : host;
 }
 
 Result<void> read_server(const cxxopts::ParseResult& words, ProxyCommand& command, ProxyTls::Settings& settings) {

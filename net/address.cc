@@ -41,6 +41,11 @@ bool as_ipv4(const sockaddr_storage& storage, in_addr& address) {
 
 }  // namespace
 
+bool is_ip_address(const std::string& text) {
+  in6_addr parsed{};
+  return inet_pton(AF_INET, text.c_str(), &parsed) == 1 || inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
+}
+
 std::string Url::authority() const {
   return with_brackets(host.empty() ? "localhost" : host) + ":" + std::to_string(port);
 }
@@ -67,6 +72,12 @@ std::string SocketAddress::text() const {
     return "[" + std::string(buffer) + "]:" + std::to_string(ntohs(v6.sin6_port));
   }
   return "";
+}
+
+std::string SocketAddress::host() const {
+  auto host = text();
+  host.resize(std::min(host.rfind(':'), host.size()));
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
 }
 
 bool SocketAddress::loopback_or_private() const {

@@ -20,6 +20,9 @@ struct Url {
   [[nodiscard]] std::string authority() const;  // "host:port", brackets where needed: the :authority of requests
 };
 
+// An IPv4 or IPv6 address, without port or brackets.
+bool is_ip_address(const std::string& text);
+
 // One socket address of either family.
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -27,6 +30,7 @@ struct SocketAddress {
   [[nodiscard]] socklen_t size() const;  // of what raw() points to
   [[nodiscard]] uint16_t port() const;
   [[nodiscard]] std::string text() const;  // "127.0.0.1:9067", "[::1]:9067"
+  [[nodiscard]] std::string host() const;  // of that: "127.0.0.1", "::1"
   [[nodiscard]] bool loopback_or_private() const;
 };
 

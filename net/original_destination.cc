@@ -14,12 +14,6 @@ namespace {
 // linux/netfilter_ipv4.h, linux/netfilter_ipv6/ip6_tables.h: those headers do not go together with netinet/in.h.
 constexpr int kOriginalDestination = 80;
 
-// What stands before the port.
-std::string host_of(const SocketAddress& address) {
-  const auto text = address.text();
-  return text.substr(0, text.rfind(':'));
-}
-
 SocketAddress unmapped(const SocketAddress& address) {
   if (address.storage.ss_family != AF_INET6) return address;
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
@@ -44,7 +38,7 @@ SocketAddress original_destination(int fd) {
 }
 
 bool is_address_of_this_machine(const SocketAddress& address) {
-  const auto host = host_of(address);
+  const auto host = address.host();
   if (host.starts_with("127.")) return true;
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return false;
@@ -55,7 +49,7 @@ bool is_address_of_this_machine(const SocketAddress& address) {
     const int family = each->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     std::memcpy(&own.storage, each->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    found = host_of(own) == host;
+    found = own.host() == host;
   }
   freeifaddrs(all);
   return found;

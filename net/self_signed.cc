@@ -1,6 +1,5 @@
 #include "net/self_signed.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/bn.h>
 #include <openssl/ec.h>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "net/address.h"
 #include "net/tls_openssl.h"
 
 namespace ztape::net {
@@ -81,14 +81,10 @@ KeyPointer load_key(const std::string& path) {
   return key;
 }
 
-bool is_ip(const std::string& name) {
-  std::array<unsigned char, 16> parsed{};
-  return inet_pton(AF_INET, name.c_str(), parsed.data()) == 1 || inet_pton(AF_INET6, name.c_str(), parsed.data()) == 1;
-}
-
 std::string alternative_names(const std::vector<std::string>& names) {
   std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ",") + std::string(is_ip(name) ? "IP:" : "DNS:") + name;
+  for (const auto& name : names)
+    text += (text.empty() ? "" : ",") + std::string(is_ip_address(name) ? "IP:" : "DNS:") + name;
   return text;
 }
 
@@ -97,7 +93,7 @@ std::string constraints(const std::vector<std::string>& names) {
   std::string text =
       "critical,permitted;IP:127.0.0.0/255.0.0.0,permitted;IP:::1/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
   for (const auto& name : names) {
-    if (!is_ip(name)) {
+    if (!is_ip_address(name)) {
       text += ",permitted;DNS:" + name;
     } else if (name != "::1" && !name.starts_with("127.")) {
       const bool v6 = name.find(':') != std::string::npos;
@@ -225,8 +221,9 @@ Result<SelfSigned> self_signed_certificate(const std::string& directory, const s
   }
   all.names = certificate_names(certificate.get());
   for (const auto& name : names) {
-    const bool there = is_ip(name) ? X509_check_ip_asc(certificate.get(), name.c_str(), 0) == 1
-                                   : X509_check_host(certificate.get(), name.c_str(), name.size(), 0, nullptr) == 1;
+    const bool there = is_ip_address(name)
+                           ? X509_check_ip_asc(certificate.get(), name.c_str(), 0) == 1
+                           : X509_check_host(certificate.get(), name.c_str(), name.size(), 0, nullptr) == 1;
     if (!there) all.missing_names.push_back(name);
   }
   return all;

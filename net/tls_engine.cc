@@ -1,10 +1,8 @@
 #include "net/tls_engine.h"
 
-#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "net/address.h"
 #include "net/tls_failure.h"
 #include "net/tls_openssl.h"
 
@@ -20,11 +19,6 @@ namespace {
 
 constexpr std::size_t kLargestRecord = 16 * 1024;  // of plaintext (RFC 8446, section 5.1)
 constexpr std::size_t kFirstBytes = 24;            // kept to name what is not TLS; as long as HTTP/2's preface
-
-bool is_address(const std::string& name) {
-  std::array<unsigned char, 16> parsed{};
-  return inet_pton(AF_INET, name.c_str(), parsed.data()) == 1 || inet_pton(AF_INET6, name.c_str(), parsed.data()) == 1;
-}
 
 // A list of protocols as ALPN has it on the wire (RFC 7301, section 3.1). What does not fit there is left out.
 std::string to_wire(const std::vector<std::string>& protocols) {
@@ -196,7 +190,7 @@ void TlsEngine::Impl::prepare_client() {
   if (name.ends_with('.')) name.pop_back();
   X509_VERIFY_PARAM* param = SSL_get0_param(ssl.get());
   X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  if (is_address(name)) {
+  if (is_ip_address(name)) {
     X509_VERIFY_PARAM_set1_ip_asc(param, name.c_str());
   } else {
     X509_VERIFY_PARAM_set1_host(param, name.c_str(), name.size());
@@ -375,7 +369,7 @@ TlsFacts TlsEngine::facts() const {
     facts.server_name = impl_->hello.server_name;
     facts.verification = "not asked for";
   } else {
-    if (!is_address(impl_->as_client.server_name)) facts.server_name = impl_->as_client.server_name;
+    if (!is_ip_address(impl_->as_client.server_name)) facts.server_name = impl_->as_client.server_name;
     facts.verification = verification_text(ssl, impl_->as_client.server_name, impl_->peer_names);
   }
   return facts;

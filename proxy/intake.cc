@@ -154,8 +154,7 @@ Result<std::shared_ptr<const Destination>> Intake::find_destination(const net::T
     return refuse("it is the proxy's own connection, redirected to itself: the rule must leave the proxy's user out");
   }
   net::Url url;
-  const auto colon = text.rfind(':');
-  url.host = text.starts_with('[') ? text.substr(1, colon - 2) : text.substr(0, colon);
+  url.host = address.host();
   url.port = address.port();
   url.tls = tls;
   url.text = (tls ? "https://" : "http://") + text;

@@ -112,5 +112,17 @@ TEST(Address, AMappedAddressIsShownAsTheIpv4AddressItStandsFor) {
   EXPECT_EQ(resolve(*parse_url("[::ffff:10.0.0.1]:7"))->front().text(), "10.0.0.1:7");
 }
 
+TEST(SocketAddress, TheHostIsTheTextWithoutPortAndBrackets) {
+  for (const auto& [text, host] : {std::pair{"127.0.0.1:9067", "127.0.0.1"}, std::pair{"[::1]:9067", "::1"}}) {
+    EXPECT_EQ(resolve(*parse_url(text))->front().host(), host);
+  }
+  EXPECT_EQ(SocketAddress{}.host(), "");
+}
+
+TEST(IpAddress, IsToldFromAName) {
+  for (const char* text : {"127.0.0.1", "::1", "2001:db8::7"}) EXPECT_TRUE(is_ip_address(text)) << text;
+  for (const char* text : {"", "localhost", "127.0.0.1:1", "[::1]", "127.1"}) EXPECT_FALSE(is_ip_address(text)) << text;
+}
+
 }  // namespace
 }  // namespace ztape::net
