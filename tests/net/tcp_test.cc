@@ -4,74 +4,19 @@
 
 #include <deque>
 
-#include "net/listener.h"
+#include "tests/net/connection_pair.h"
 
 namespace ztape::net {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kDeadlineNs = 60 * kSecondNs;
-
-// Keeps what a connection told it.
-struct Recorder final : TcpConnection::Handler {
-  std::string bytes;
-  int eof_count = 0;
-  int drained_count = 0;
-  std::string error;
-  std::function<void()> on_event;
-
-  void on_read(Slice slice, MonotonicTime) override {
-    bytes.append(reinterpret_cast<const char*>(slice.data()), slice.size());
-    if (on_event) on_event();
-  }
-  void on_eof(MonotonicTime) override {
-    ++eof_count;
-    if (on_event) on_event();
-  }
-  void on_error(const std::string& system_error, MonotonicTime) override {
-    error = system_error;
-    if (on_event) on_event();
-  }
-  void on_drained() override {
-    ++drained_count;
-    if (on_event) on_event();
-  }
-};
-
-SocketAddress address_of(const std::string& text) {
-  return resolve(*parse_url(text))->front();
-}
-
-// Both ends of one connection through a listener, on one loop.
-class Tcp : public testing::TestWithParam<const char*> {
+class Tcp : public ConnectionPair, public testing::WithParamInterface<const char*> {
  protected:
   void connect(const std::string& address = "127.0.0.1:0") {
-    auto listening = TcpListener::listen(loop_, address_of(address), [&](std::unique_ptr<TcpConnection> accepted) {
-      server_ = std::move(accepted);
-      server_->set_handler(&server_events_);
-    });
-    ASSERT_TRUE(listening) << listening.error().line();
-    listener_ = std::move(*listening);
-    const auto on_connected = [&](Result<std::unique_ptr<TcpConnection>> result) {
-      ASSERT_TRUE(result) << result.error().line();
-      client_ = std::move(*result);
-      client_->set_handler(&client_events_);
-    };
-    Connector connector(loop_, {address_of(listener_->local_text())}, {}, kDeadlineNs, on_connected);
-    run_until([&] { return client_ && server_; });
+    connect_pair(address, client_, server_);
+    client_->set_handler(&client_events_);
+    server_->set_handler(&server_events_);
   }
 
-  void run_until(const std::function<bool()>& done) {
-    const auto begin = monotonic_now();
-    while (!done()) {
-      loop_.poll();
-      ASSERT_LT(monotonic_now() - begin, kDeadlineNs) << "the expected event did not come";
-    }
-  }
-
-  Loop loop_;
-  Recorder client_events_, server_events_;
-  std::unique_ptr<TcpListener> listener_;
   std::unique_ptr<TcpConnection> client_, server_;
 };
 

@@ -2,70 +2,22 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <vector>
 
-#include "net/listener.h"
+#include "tests/net/connection_pair.h"
 #include "tests/net/tls_fixtures.h"
 
 namespace ztape::net {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kDeadlineNs = 60 * kSecondNs;
-
-// Keeps what a connection told it.
-struct Recorder final : Connection::Handler {
-  std::string bytes;
-  int eof_count = 0;
-  int drained_count = 0;
-  std::string error;
-  std::vector<MonotonicTime> times;
-  std::function<void()> on_event;
-
-  void tell() {
-    if (on_event) on_event();
-  }
-  void on_read(Slice slice, MonotonicTime time) override {
-    bytes.append(reinterpret_cast<const char*>(slice.data()), slice.size());
-    times.push_back(time);
-    tell();
-  }
-  void on_eof(MonotonicTime) override {
-    ++eof_count;
-    tell();
-  }
-  void on_error(const std::string& system_error, MonotonicTime) override {
-    error = system_error;
-    tell();
-  }
-  void on_drained() override {
-    ++drained_count;
-    tell();
-  }
-};
-
 const TlsClientHandshake kToLocalhost{.server_name = "localhost", .alpn = {"h2"}};
 const TlsServerHandshake kH2{.alpn = {"h2", "http/1.1"}, .wait_for_answer = false};
 
-// Both ends of one connection, on one loop.
-class Tls : public testing::Test {
+class Tls : public ConnectionPair {
  protected:
   // The two sockets, without TLS.
-  void connect_sockets() {
-    auto listening =
-        TcpListener::listen(loop_, resolve(*parse_url("127.0.0.1:0"))->front(),
-                            [&](std::unique_ptr<TcpConnection> accepted) { server_socket_ = std::move(accepted); });
-    ASSERT_TRUE(listening) << listening.error().line();
-    listener_ = std::move(*listening);
-    Connector connector(loop_, {resolve(*parse_url(listener_->local_text()))->front()}, {}, kDeadlineNs,
-                        [&](Result<std::unique_ptr<TcpConnection>> result) {
-                          ASSERT_TRUE(result) << result.error().line();
-                          client_socket_ = std::move(*result);
-                        });
-    run_until([&] { return client_socket_ && server_socket_; });
-  }
+  void connect_sockets() { connect_pair("127.0.0.1:0", client_socket_, server_socket_); }
 
   void accept(const TlsServerHandshake& handshake = kH2, TlsConnection::OnHello on_hello = nullptr,
               int64_t timeout_ns = kHandshakeTimeoutNs) {
@@ -92,17 +44,6 @@ class Tls : public testing::Test {
     ASSERT_EQ(client_result_ + server_result_, "okok");
   }
 
-  void run_until(const std::function<bool()>& done) {
-    const auto begin = monotonic_now();
-    while (!done()) {
-      loop_.poll();
-      ASSERT_LT(monotonic_now() - begin, kDeadlineNs) << "the expected event did not come";
-    }
-  }
-
-  Loop loop_;
-  Recorder client_events_, server_events_;
-  std::unique_ptr<TcpListener> listener_;
   std::unique_ptr<TcpConnection> client_socket_, server_socket_;
   std::unique_ptr<TlsConnection> client_, server_;
   std::string client_result_, server_result_;
