@@ -9,7 +9,6 @@ much again as haproxy's does, it is not flat.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import signal
@@ -206,12 +205,9 @@ def main():
     if options.json:
         document = {"environment": environment, "us_a_frame": a * 1e6, "s_a_gb": b * 1e9, "points": [vars(p) for p in points],
                     "idle": [{"connections": c, "rss_mb": rss, "cpu": cpu} for c, rss, cpu in idle]}
-        pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
+        harness.write_json(options.json, document)
     return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BenchError as error:
-        sys.exit(f"bench: {error}")
+    harness.exit_with(main)

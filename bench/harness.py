@@ -3,6 +3,7 @@
 Python's standard library only; Linux.
 """
 
+import json
 import os
 import pathlib
 import platform
@@ -11,6 +12,7 @@ import re
 import socket
 import statistics
 import subprocess
+import sys
 import time
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -190,3 +192,15 @@ def environment(version_commands):
         "congestion control": pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
         "versions": [_first_line_of(command) for command in version_commands],
     }
+
+
+def write_json(path, document):
+    pathlib.Path(path).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def exit_with(main):
+    """What a bench's script ends with: main's status, or one line that says what made its figures worthless."""
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"bench: {error}")

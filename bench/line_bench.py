@@ -8,7 +8,6 @@ Needs root.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import signal
@@ -199,12 +198,9 @@ def main():
     if options.json:
         document = {"environment": environment, "rounds": options.rounds,
                     "cells": [dict(zip(("kind", "client", "rtt_ms", "place"), key)) | vars(cell) for key, cell in bench.cells.items()]}
-        pathlib.Path(options.json).write_text(json.dumps(document) + "\n")
+        harness.write_json(options.json, document)
     return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BenchError as error:
-        sys.exit(f"bench: {error}")
+    harness.exit_with(main)

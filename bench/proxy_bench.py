@@ -407,12 +407,9 @@ def main():
                     "rows": [row.document() for row in rows], "foreign_cpus": foreign,
                     "runs": {w: {name: [vars(o) for o in outcomes] for name, outcomes in arrangements.items()}
                              for w, arrangements in results.items()}}
-        pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
+        harness.write_json(options.json, document)
     return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BenchError as error:
-        sys.exit(f"bench: {error}")
+    harness.exit_with(main)
