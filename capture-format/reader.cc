@@ -25,24 +25,24 @@ CaptureReader::~CaptureReader() = default;
 Result<std::unique_ptr<CaptureReader>> CaptureReader::open(const std::string& path) {
   auto source = ByteSource::open(path);
   if (!source) return std::unexpected(std::move(source.error()));
-  auto blocks = BlockReader::open(std::move(*source));
-  if (!blocks) return std::unexpected(std::move(blocks.error()));
-  return std::unique_ptr<CaptureReader>(new CaptureReader(std::make_unique<Impl>(std::move(*blocks))));
+  return of_source(std::move(*source));
 }
 
 Result<std::unique_ptr<CaptureReader>> CaptureReader::follow(const std::string& path) {
   auto source = ByteSource::open(path);
   if (!source) return std::unexpected(std::move(source.error()));
   source->follow();
-  auto blocks = BlockReader::open(std::move(*source));
-  if (!blocks) return std::unexpected(std::move(blocks.error()));
-  auto impl = std::make_unique<Impl>(std::move(*blocks));
-  impl->followed = true;
-  return std::unique_ptr<CaptureReader>(new CaptureReader(std::move(impl)));
+  auto reader = of_source(std::move(*source));
+  if (reader) (*reader)->impl_->followed = true;
+  return reader;
 }
 
 Result<std::unique_ptr<CaptureReader>> CaptureReader::open_bytes(std::string bytes, const std::string& name) {
-  auto blocks = BlockReader::open(ByteSource::of_bytes(std::move(bytes), name));
+  return of_source(ByteSource::of_bytes(std::move(bytes), name));
+}
+
+Result<std::unique_ptr<CaptureReader>> CaptureReader::of_source(ByteSource source) {
+  auto blocks = BlockReader::open(std::move(source));
   if (!blocks) return std::unexpected(std::move(blocks.error()));
   return std::unique_ptr<CaptureReader>(new CaptureReader(std::make_unique<Impl>(std::move(*blocks))));
 }

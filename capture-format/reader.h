@@ -29,6 +29,8 @@ struct Damage {
 // "torn", "corrupt", "over_limit" or "io".
 std::string_view kind(const Damage& damage);
 
+class ByteSource;
+
 class CaptureReader {
  public:
   // "-" is stdin. Errors: io, not_a_capture, unsupported_version. A damaged capture opens: damage is reported below.
@@ -56,6 +58,7 @@ class CaptureReader {
 
  private:
   struct Impl;
+  static Result<std::unique_ptr<CaptureReader>> of_source(ByteSource source);
   explicit CaptureReader(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
