@@ -83,7 +83,10 @@ Result<void> OutputFile::commit(std::size_t size, bool bulk) {
       [[maybe_unused]] const auto kept = flush();  // the last block's end may fit where this one did not
       return done;
     }
-    unwritten_ = filled - whole;
+    // The block's end, less than a sector, goes through the cache: a block of which the disk takes no more is a failed
+    // one, and the next write puts the same bytes there again.
+    if (auto done = write(buffer_.get() + whole, filled - whole, first + whole, false); !done) return done;
+    unwritten_ = 0;
   } else {
     const std::size_t written = tail_ - unwritten_;
     if (auto done = write(buffer_.get() + written, filled - written, first + written, false); !done) return done;
