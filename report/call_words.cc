@@ -163,6 +163,11 @@ std::string answer_note(const std::string& bytes) {
   return "answered with what is not HTTP: " + http2::hex_dump(bytes, 16);
 }
 
+// Its first bytes are in an earlier file.
+bool begins_unknown(const http2::RecordedConnection& connection) {
+  return connection.began_earlier && connection.wire == http2::Wire::other;
+}
+
 }  // namespace
 
 std::vector<std::string> json_rpc_methods(const std::string& beginning) {
@@ -231,6 +236,7 @@ uint64_t content_bytes(const http2::Call& call, Direction direction) {
 
 std::string protocol_word(const http2::RecordedConnection& connection) {
   using http2::Wire;
+  if (begins_unknown(connection)) return "not HTTP/2";
   switch (connection.wire) {
     case Wire::undecided: return connection.first_bytes[0].empty() ? "nothing" : "not HTTP";
     case Wire::other: return http2::read_client_hello(connection.first_bytes[0]) ? "TLS" : "not HTTP";
@@ -250,6 +256,7 @@ std::string protocol_word(const http2::RecordedConnection& connection) {
 
 std::string protocol_note(const http2::RecordedConnection& connection) {
   using http2::Wire;
+  if (begins_unknown(connection)) return "";  // why it cannot be read is all that this file knows
   const auto& client = connection.first_bytes[0];
   const auto& server = connection.first_bytes[1];
   switch (connection.wire) {
