@@ -78,6 +78,7 @@ struct Direction {
   uint64_t bytes = 0;
   uint64_t checkpoint = 0;  // hash of the bytes up to the last multiple of kCheckpointBytes
   uint64_t at_received = 0;
+  bool gap = false;   // the recorder says that it lost some: nothing more can be said of the rest
   uint64_t want = 0;  // bytes that the receiving witness has
   Direction() { XXH3_64bits_reset(state); }
   ~Direction() { XXH3_freeState(state); }
@@ -206,6 +207,7 @@ class Comparison {
       }
       auto& connection = found->second;
       auto& direction = connection.directions[chunk.direction() == capture::SERVER_TO_CLIENT];
+      if (direction.gap) return;
       if (chunk.offset() != direction.bytes) {
         differ("connection " + std::to_string(chunk.connection()) + ": a chunk at " + std::to_string(chunk.offset()) +
                ", not at " + std::to_string(direction.bytes));
@@ -216,6 +218,9 @@ class Comparison {
     } else if (record.has_gap()) {
       ++gaps_;
       lost_bytes_ += record.gap().bytes();
+      if (const auto found = connections_.find(record.gap().connection()); found != connections_.end()) {
+        found->second.directions[record.gap().direction() == capture::SERVER_TO_CLIENT].gap = true;
+      }
       std::fprintf(stderr, "soak_compare: a gap of %llu bytes: %s\n", ull(record.gap().bytes()),
                    record.gap().reason().c_str());
     } else if (record.has_connection_close()) {
@@ -234,6 +239,7 @@ class Comparison {
       const auto& direction = connection.directions[static_cast<std::size_t>(number)];
       const std::string name = "connection " + std::to_string(id) + (number == 0 ? " to the server" : " to the client");
       bytes_ += direction.bytes;
+      if (direction.gap) continue;
       compare(name, direction, number == 0 ? connection.front : connection.back,
               number == 0 ? connection.back : connection.front, clean);
     }

@@ -64,13 +64,16 @@ sockaddr_in address_of(const std::string& text) {
 }
 
 using NameOf = int (*)(int, sockaddr*, socklen_t*);
-std::string text_of(int fd, NameOf name_of) {
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+std::string text_of(const sockaddr_in& address) {
   char host[INET_ADDRSTRLEN] = "";
   inet_ntop(AF_INET, &address.sin_addr, host, sizeof(host));
   return std::string(host) + ":" + std::to_string(ntohs(address.sin_port));
+}
+
+std::string text_of(int fd, NameOf name_of) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  return name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? text_of(address) : "";
 }
 
 class Tally {
@@ -199,7 +202,9 @@ class Witness {
 
   void accept_all() {
     for (;;) {
-      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      sockaddr_in from{};  // a peer that resets at once leaves a socket that does not know it any more
+      socklen_t from_size = sizeof(from);
+      const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&from), &from_size, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0) {
         if (errno == EAGAIN || errno == ECONNABORTED) return;
         fail("accept");
@@ -223,7 +228,7 @@ class Witness {
       pair->fd[front_ ? kPeer : kProxy] = fd;
       pair->fd[front_ ? kProxy : kPeer] = other;
       pair->connected[front_ ? kPeer : kProxy] = true;
-      pair->name = front_ ? "" : text_of(fd, getpeername);
+      pair->name = front_ ? "" : text_of(from);
       choose_fault(*pair);
       pair->sent.keep_checkpoints();
       for (const int one : pair->fd) {
