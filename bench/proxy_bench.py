@@ -252,7 +252,7 @@ def cpu_rows(bulk, contest):
     direct = column(bulk["direct"], "all_cpu")
     extra = {name: [a - b for a, b in zip(column(bulk[name], "all_cpu"), direct)] for name in bulk}
     rows = [Row("CPU s/GB of the recorder / tcpdump's beside direct", ratios(ours, theirs), 1.0, .8,
-                note=f"{statistics.median(ours):.2f} to {statistics.median(theirs):.2f} s/GB; ring {contest.ring_kib >> 10} MiB"),
+                note=f"{statistics.median(ours):.2f} to {statistics.median(theirs):.2f} s/GB; ring {contest.ring_kib >> 10} MiB at the end"),
             Row("  added to the machine / added by tcpdump", ratios(extra[LOSSLESS], extra["tcpdump, file"]),
                 note="all processes, less direct: the kernel fills tcpdump's ring in the sender's time")]
     if relayed := bulk.get("haproxy + tcpdump, file"):
@@ -265,8 +265,8 @@ def cpu_rows(bulk, contest):
 def memory_rows(slow, contest):
     ours, theirs = column(slow["ztape, slow disk"], "rss_mb"), column(slow["tcpdump, slow disk"], "rss_mb")
     rows = [Row("RSS / tcpdump's, bulk, slow disk", ratios(ours, theirs), .5, .27,
-                note=f"{statistics.median(ours):.0f} to {statistics.median(theirs):.0f} MB; tcpdump's ring of {contest.ring_kib >> 10} MiB "
-                     "dropped nothing on a quick disk")]
+                note=f"{statistics.median(ours):.0f} to {statistics.median(theirs):.0f} MB; tcpdump's ring, grown until it "
+                     f"dropped nothing on a quick disk, {contest.ring_kib >> 10} MiB at the end")]
     for name, what, of in (("tcpdump, slow disk, 64 MiB", "  / tcpdump's with a ring of 64 MiB", ours),
                            ("ztape, slow disk, hold", "  with hold / tcpdump's", None)):
         if name in slow:
@@ -368,6 +368,7 @@ def main():
     page = harness.Page()
     environment = harness.environment([[options.ztape, "--version"], ["haproxy", "-v"], ["tcpdump", "--version"], ["h2load", "--version"]]
                                       + ([["nginx", "-v"], ["socat", "-V"]] if options.neighbours else []))
+    environment["rounds"] = f"{options.pairs}, scale {options.scale:g}{', short form (--quick)' if options.quick else ''}"
     environment["load average"] = " ".join(f"{one:.2f}" for one in os.getloadavg())
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.dir) as folder:
         contest = Contest(options, pathlib.Path(folder))

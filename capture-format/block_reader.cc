@@ -218,7 +218,10 @@ bool BlockReader::all_there(bool stop_at_trailer) {
   const auto header = ours_at(position_);
   if (done_) return true;
   if (!header || (header->kind == Kind::block && header->number < next_number_)) {
-    return find_next(position_ + 1, Search::any).has_value();
+    // What was searched in vain is not searched again each time that a little more has come.
+    const auto found = find_next(std::max(position_ + 1, searched_to_), Search::any);
+    if (!found) searched_to_ = source_.size() - (kHeaderBytes - 1);
+    return found.has_value();
   }
   if (header->kind == Kind::trailer) {
     if (!stop_at_trailer) return here > kMaxHeldBytes / 2;  // whatever stands behind it is damage: its end would show

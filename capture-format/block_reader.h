@@ -87,6 +87,7 @@ class BlockReader {
 
   std::optional<uint64_t> capture_id_;  // none: no whole header is in the file
   uint64_t position_ = 0;
+  uint64_t searched_to_ = 0;  // of a source that grows: no header of ours begins between position_ and here
   uint64_t next_number_ = 0;
   uint64_t next_record_ = 0;
   std::vector<layout::BlockSizes> known_;  // the blocks whose headers are known

@@ -226,6 +226,25 @@ Result<void> RawWriter::append_chunk(const capture::Chunk& chunk) {
   return {};
 }
 
+Result<void> RawWriter::append_state(const capture::ConnectionState& state) {
+  if (!state.continued()) return {};
+  auto found = files_of(state.connection());
+  if (!found) return std::unexpected(found.error());
+  auto& next = (*found)->next_offset;
+  const uint64_t begins[] = {state.client_to_server().offset(), state.server_to_client().offset()};
+  // The next file of a run that is read as one.
+  if (next[0] == begins[0] && next[1] == begins[1]) return {};
+  if (next[0] == 0 && next[1] == 0) {
+    beginnings_.push_back("connection " + std::to_string(state.connection()) +
+                          " began in an earlier file: " + std::to_string(begins[0]) + " bytes of " +
+                          std::string(name(Direction::client_to_server)) + " and " + std::to_string(begins[1]) +
+                          " of " + std::string(name(Direction::server_to_client)) + " are there");
+    next[0] = begins[0];
+    next[1] = begins[1];
+  }
+  return {};
+}
+
 Result<void> RawWriter::append(const capture::Record& record) {
   switch (record.kind_case()) {
     case capture::Record::kConnectionOpen: {
@@ -234,6 +253,7 @@ Result<void> RawWriter::append(const capture::Record& record) {
       (*files)->open_ns = record.connection_open().time_ns();
       return {};
     }
+    case capture::Record::kConnectionState: return append_state(record.connection_state());
     case capture::Record::kChunk: return append_chunk(record.chunk());
     case capture::Record::kConnectionClose: {
       auto files = files_of(record.connection_close().connection());

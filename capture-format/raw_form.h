@@ -50,18 +50,22 @@ class RawWriter {
   Result<void> finish();
 
   [[nodiscard]] uint64_t connections() const { return connections_; }
+  // Connections that were open before this file, a sentence each: what is written of them begins in the middle.
+  [[nodiscard]] const std::vector<std::string>& beginnings() const { return beginnings_; }
   // What the capture does not have of a connection's bytes, a sentence each: the raw form has no way to show a hole.
   [[nodiscard]] const std::vector<std::string>& holes() const { return holes_; }
 
  private:
   struct Files;
   Result<Files*> files_of(uint64_t connection);
+  Result<void> append_state(const capture::ConnectionState& state);
   Result<void> append_chunk(const capture::Chunk& chunk);
 
   std::string folder_;
   bool overwrite_;
   uint64_t connections_ = 0;
   std::map<uint64_t, std::unique_ptr<Files>> open_;
+  std::vector<std::string> beginnings_;
   std::vector<std::string> holes_;
 };
 

@@ -61,6 +61,7 @@ class Verifier {
       case Record::kChunk: return take(record.chunk());
       case Record::kGap: return take(record.gap());
       case Record::kConnectionClose: return take(record.connection_close());
+      case Record::kMark: report_.marks.push_back(record.mark().text()); return;
       default: return;
     }
   }
@@ -86,12 +87,22 @@ class Verifier {
     }
   }
 
-  // A connection that was open before this file began, or goes on after a Gap: its offsets start here.
+  // A connection that was open before this file began: its offsets start here.
   void take(const capture::ConnectionState& state) {
-    const auto [at, continued] = open_.try_emplace(state.connection());
-    if (!continued) return;
-    at->second[0].next_offset = state.client_to_server().offset();
-    at->second[1].next_offset = state.server_to_client().offset();
+    const uint64_t connection = state.connection();
+    const auto [at, is_new] = open_.try_emplace(connection);
+    if (!state.continued() && !is_new) return;
+    auto& tally = at->second;
+    if (state.continued()) ++report_.connections_continued;
+    for (const auto direction : kDirections) {
+      const auto& from = direction == Direction::client_to_server ? state.client_to_server() : state.server_to_client();
+      auto& sum = tally[index(direction)];
+      if (sum.next_offset != 0 || sum.end != capture::NOT_ENDED) {
+        fault(connection, std::string(name(direction)) + ": continued from an earlier file after bytes of this one");
+      }
+      sum.next_offset = from.offset();
+      sum.end = from.end();
+    }
   }
 
   void take(const capture::Chunk& chunk) {

@@ -19,7 +19,9 @@ struct ConnectionFault {
 struct VerifyReport {
   uint64_t blocks = 0;
   uint64_t records = 0;
-  uint64_t connections = 0;         // opened in this file
+  uint64_t connections = 0;  // opened in this file
+  uint64_t connections_continued =
+      0;                            // of those, how many were open before this file: their earlier bytes are elsewhere
   uint64_t connections_proven = 0;  // closed, and their bytes match count and hash
   // Of those, how many have a Gap: count and hash prove what was recorded, not what crossed.
   uint64_t connections_with_gaps = 0;
@@ -27,6 +29,7 @@ struct VerifyReport {
   uint64_t chunk_bytes = 0;
   uint64_t gaps = 0;  // Gap records: what the recorder itself says is missing
   uint64_t gap_bytes = 0;
+  std::vector<std::string> marks;  // what the recorder or a person remarked
   std::vector<Damage> damage;
   std::vector<ConnectionFault> faults;
 

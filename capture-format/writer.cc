@@ -275,6 +275,11 @@ Result<void> CaptureWriter::append(const capture::Record& record) {
     const std::size_t direction = chunk.direction() == capture::SERVER_TO_CLIENT ? 1 : 0;
     w.sums[chunk.connection()][direction].add({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
                                               chunk.end());
+  } else if (record.has_connection_state() && record.connection_state().continued()) {
+    const auto& state = record.connection_state();
+    auto& sums = w.sums[state.connection()];
+    sums[index(Direction::client_to_server)].end = state.client_to_server().end();
+    sums[index(Direction::server_to_client)].end = state.server_to_client().end();
   } else if (record.has_connection_close()) {
     w.sums.erase(record.connection_close().connection());
   }

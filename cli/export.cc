@@ -43,6 +43,7 @@ int run_export(int argc, char** argv) {
     const int of_this = fail("export", {damage.code, damage.message, (*reader)->name(), damage.offset});
     if (of_this == kIncomplete || status == kDone) status = of_this;
   }
+  for (const auto& line : writer.beginnings()) status = fail("export", {ErrorCode::torn, line, (*reader)->name()});
   for (const auto& hole : writer.holes()) status = fail("export", {ErrorCode::torn, hole, (*reader)->name()});
   return status;
 }

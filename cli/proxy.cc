@@ -131,6 +131,10 @@ int run_proxy(int argc, char** argv) {
 
   {
     ProxyStopper stopper(loop, **server, command->times);  // before the first line: whoever reads it may stop us
+    const net::HangupSignal hangup(loop, [&tls] {
+      if (tls) return tls->reload();
+      spdlog::info("SIGHUP: there is no certificate to read again; the recording goes on");
+    });
     const auto listening = (*server)->local_texts();
     for (std::size_t i = 0; i < upstreams.size(); ++i) {
       std::fprintf(page, "listening on %s, upstream %s, recording to %s\n", listening[i].c_str(), upstreams[i].c_str(),
@@ -143,11 +147,7 @@ int run_proxy(int argc, char** argv) {
         "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
         "share it",
         path == "-" ? "keep it to yourself; a file" : path);
-    std::optional<net::HangupSignal> hangup;
-    if (tls) {
-      tls->tell();
-      hangup.emplace(loop, [&tls] { tls->reload(); });
-    }
+    if (tls) tls->tell();
     loop.run();
     stopper.leave_signals();
   }

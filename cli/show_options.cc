@@ -16,32 +16,30 @@ namespace {
 using What = ShowOptions::What;
 
 constexpr const char* kExamples =
-    "ztape show -r sync.ztape                                  what is in it\n"
+    "ztape show -r sync.ztape                       what is in it\n"
     "  ztape show -r sync.ztape --calls --method GetTransaction --slower-than 40ms\n"
-    "  ztape show -r sync.ztape --by user-agent --by method      who calls what, how fast\n"
+    "  ztape show -r sync.ztape --by user-agent --by method     who calls what, how fast\n"
     "  ztape show -r sync.ztape --messages --connection 2 --since 10s --until 20s\n"
-    "  ztape show -r sync.ztape --follow --json                  each call as it ends, while the proxy records\n"
-    "  ztape proxy --upstream :8137 -w - | ztape show -r - --follow";
+    "  ztape show -r sync.ztape --follow --json       each call as it ends, while it records";
 
 void describe(cxxopts::Options& options) {
   const auto numbers = [] { return cxxopts::value<std::vector<uint64_t>>(); };
   const auto words = [] { return cxxopts::value<std::vector<std::string>>(); };
   options.add_options()("r,read", "the capture, - for stdin", cxxopts::value<std::string>(), "FILE")(
       "json", "JSON: one document; with --calls, --frames and --messages an object a line");
-  options.add_options("What to show (default: a summary)")("calls", "a call a line")("frames", "a frame a line")(
+  options.add_options("Content")("calls", "a call a line")("frames", "a frame a line")(
       "messages", "calls with their messages decoded, as they end")(
       "by", "a table of calls by method, user-agent or status; several: by all of them", words(), "WHAT")(
       "follow", "go on while the capture is being written: calls (or --frames, --messages) as they end");
-  options.add_options("Which of it (each may be repeated: any of these)")(
-      "method", "calls of this method: GetBlock, its full path, or a JSON-RPC method", words(), "NAME")(
-      "connection", "this connection", numbers(), "N")("session", "this session: a recorded connection", numbers(),
-                                                       "N")("stream", "this stream; of HTTP/1.1 the N-th request",
-                                                            cxxopts::value<std::vector<uint32_t>>(), "N");
-  options.add_options("When")("since",
-                              "what started at this time or later: 10s from the capture's start, or "
-                              "2026-12-01T03:12:45Z",
-                              cxxopts::value<std::string>(),
-                              "TIME")("until", "what started before this time", cxxopts::value<std::string>(), "TIME")(
+  options.add_options("Filter")("method", "calls of this method: GetBlock, its full path, or a JSON-RPC method",
+                                words(), "NAME")("connection", "of this connection", numbers(), "N")(
+      "session", "of this session: a recorded connection", numbers(), "N")(
+      "stream", "of this stream; over HTTP/1.1 the N-th request", cxxopts::value<std::vector<uint32_t>>(), "N");
+  options.add_options("Filter")("since",
+                                "what started at this time or later: 10s from the capture's start, or "
+                                "2026-12-01T03:12:45Z",
+                                cxxopts::value<std::string>(), "TIME")("until", "what started before this time",
+                                                                       cxxopts::value<std::string>(), "TIME")(
       "slower-than", "calls that took longer", cxxopts::value<std::string>(), "40ms");
 }
 
@@ -131,7 +129,9 @@ std::string contradiction(const ShowOptions& show) {
 }  // namespace
 
 std::expected<ShowOptions, int> parse_show_options(int argc, char** argv) {
-  cxxopts::Options options("ztape show", "Shows what is in a capture: a summary, or its calls, frames or messages.");
+  cxxopts::Options options("ztape show",
+                           "Shows what is in a capture: a summary, or its calls, frames or messages. Filters may be "
+                           "repeated: any of these.");
   describe(options);
   const auto parsed = parse(options, argc, argv, kExamples);
   if (!parsed) return std::unexpected(parsed.error());

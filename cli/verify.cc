@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "report/text.h"
 
 namespace ztape::cli {
 namespace {
@@ -20,6 +21,11 @@ void print_text(const std::string& name, const VerifyReport& report) {
   std::printf("  records      %" PRIu64 "\n", report.records);
   std::printf("  connections  %" PRIu64 ": %" PRIu64 " proven by count and hash, %" PRIu64 " not closed\n",
               report.connections, report.connections_proven, report.connections_open);
+  if (report.connections_continued > 0) {
+    std::printf("  %" PRIu64
+                " of the connections were open before this file: their earlier bytes are in earlier files of the run\n",
+                report.connections_continued);
+  }
   std::printf("  bytes        %" PRIu64 "\n", report.chunk_bytes);
   if (report.gaps == 0) {
     std::printf("  gaps         none\n");
@@ -32,6 +38,7 @@ void print_text(const std::string& name, const VerifyReport& report) {
                 " of the proven connections have a gap: what was recorded of them is proven, not all that crossed\n",
                 report.connections_with_gaps);
   }
+  for (const auto& mark : report.marks) std::printf("  mark: %s\n", report::escaped(mark, 300).c_str());
   for (const auto& damage : report.damage) {
     std::printf("  %s: offset %" PRIu64 ", %" PRIu64 " bytes: %s\n", std::string(kind(damage)).c_str(), damage.offset,
                 damage.bytes, damage.message.c_str());
@@ -49,12 +56,14 @@ void print_json(const std::string& name, const VerifyReport& report) {
                                      {"blocks", report.blocks},
                                      {"records", report.records},
                                      {"connections", report.connections},
+                                     {"connections_continued", report.connections_continued},
                                      {"connections_proven", report.connections_proven},
                                      {"connections_with_gaps", report.connections_with_gaps},
                                      {"connections_open", report.connections_open},
                                      {"chunk_bytes", report.chunk_bytes},
                                      {"gaps", report.gaps},
                                      {"gap_bytes", report.gap_bytes}};
+  document["marks"] = report.marks;
   auto& damages = document["damage"] = nlohmann::ordered_json::array();
   for (const auto& damage : report.damage) {
     damages.push_back({{"kind", kind(damage)},

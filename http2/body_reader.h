@@ -9,6 +9,7 @@
 
 #include "http2/call_builder.h"
 #include "http2/message_reader.h"
+#include "proto/capture.pb.h"
 
 namespace ztape::http2 {
 
@@ -21,6 +22,10 @@ class BodyReader {
   void read(Call& call, std::span<const uint8_t> bytes, int64_t time_ns);
   // No more will come.
   void finish(Call& call);
+
+  // Where the body stands, with the counts of `call`; and the reverse, from its beginning on. (call_state.cc)
+  void save(const Call& call, capture::ConnectionState::Body& out) const;
+  void restore(Call& call, const capture::ConnectionState::Body& body);
 
   [[nodiscard]] bool has_messages() const { return messages_.has_value(); }
 

@@ -74,7 +74,10 @@ struct Call {
   std::optional<std::string> grpc_message;  // percent-decoded; absent and empty are told apart
   std::optional<uint32_t> reset_code;
   EndedBy ended_by = EndedBy::still_open;
-  bool end_unseen = false;        // it was under way when the server's direction could be followed no further
+  bool end_unseen = false;  // it was under way when the server's direction could be followed no further
+  // It was open before this file, or before what is there again behind a gap. Counts, times and headers are those of
+  // the whole call; the messages that came before are not here.
+  bool began_earlier = false;
   std::string unreadable_reason;  // what of this call could not be followed, or ""
 
   std::vector<Frame> frames;  // of this stream, both directions, in order; empty when frames are not kept

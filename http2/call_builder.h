@@ -8,6 +8,7 @@
 
 #include "http2/call.h"
 #include "http2/connection_reader.h"
+#include "proto/capture.pb.h"
 
 namespace ztape::http2 {
 
@@ -19,6 +20,7 @@ struct CallBuilderOptions {
   uint64_t max_message_bytes = 256ull * 1024 * 1024;  // a longer body is not kept
   // gRPC-Web is read into messages, and of other bodies the beginning is kept. false: their bytes are only counted.
   bool not_only_grpc = false;
+  bool keep_for_state = false;  // the headers of open calls, so that save() has them
 };
 
 // Sees calls while they are under way.
@@ -51,6 +53,12 @@ class CallBuilder final : public ReaderSink {
 
   // Gives `on_call` the calls that ended before `time_ns`, without waiting for what may still cross their end.
   void settle(int64_t time_ns);
+
+  // What is known of the streams, into the record's `streams`; and the reverse. Calls that were open here and are not
+  // in the record ended in between: they are given out as they are. Those that are here and there go on with the
+  // record's counts; the others of it began earlier. (call_state.cc)
+  void save(capture::ConnectionState& out) const;
+  void restore(const capture::ConnectionState& state);
 
   void on_frame(const Frame& frame) override;
   void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;

@@ -20,6 +20,7 @@ void ConnectionCollector::open(const capture::ConnectionOpen& open) {
 }
 
 void ConnectionCollector::chunk(const capture::Chunk& chunk) {
+  has_traffic_ = true;
   const auto direction = static_cast<Direction>(chunk.direction());
   last_ns_ = std::max(last_ns_, chunk.time_ns());
   auto& next = next_offset_[index(direction)];
@@ -70,12 +71,63 @@ void ConnectionCollector::learn_protocol(const capture::Chunk& chunk) {
 }
 
 void ConnectionCollector::gap(const capture::Gap& gap) {
+  has_traffic_ = true;
   connection_.gap_bytes += gap.bytes();
   const auto direction = static_cast<Direction>(gap.direction());
   next_offset_[index(direction)] = gap.offset() + gap.bytes();
   const auto reason = "a gap of " + std::to_string(gap.bytes()) + " bytes: " + gap.reason();
   reader_.gap(direction, reason);
   if (http1_) http1_->gap(direction, reason);
+}
+
+// Of one direction only: that it cannot be read, which the reader finds out by itself.
+void ConnectionCollector::state(const capture::ConnectionState& state) {
+  if (!state.has_client_to_server() || !state.has_server_to_client()) return;
+  const bool begins_here = !std::exchange(has_traffic_, true);
+  const capture::ConnectionState::DirectionState* const states[] = {&state.client_to_server(),
+                                                                    &state.server_to_client()};
+  for (const auto& sample : state.tcp_info()) tcp_info(sample);
+  // Where nothing was missed, as at a new file of a run that is read as one, it says nothing new.
+  if (!begins_here && reader_.is_in(state)) return;
+  for (const auto direction : kDirections) {
+    const uint64_t offset = states[index(direction)]->offset();
+    auto& next = next_offset_[index(direction)];
+    if (begins_here) {
+      connection_.earlier_bytes[index(direction)] = offset;
+    } else if (offset > next) {
+      connection_.missing_bytes += offset - next;
+      const auto reason = "bytes " + std::to_string(next) + " to " + std::to_string(offset) + " are missing";
+      if (reader_.readable(direction)) reader_.gap(direction, reason);
+      if (http1_) http1_->gap(direction, reason);
+    }
+    next = offset;
+    if (states[index(direction)]->end() != capture::NOT_ENDED && first_end_ == capture::SIDE_UNKNOWN) {
+      first_end_ = direction == Direction::client_to_server ? capture::DOWNSTREAM : capture::UPSTREAM;
+    }
+  }
+  builder_.restore(state);
+  reader_.restore(state);
+  if (!begins_here) return;
+  connection_.began_earlier = true;
+  connection_.client_window_increment = state.client_window_increment();
+  headers_seen_ = state.headers_seen();
+  for (const auto direction : kDirections) {
+    const bool client = direction == Direction::client_to_server;
+    const auto& from = *states[index(direction)];
+    frames_seen_[index(direction)] = from.frames_begun();
+    if (from.settings_size() == 0) continue;
+    settings_seen_[index(direction)] = true;
+    for (const auto& setting : from.settings()) {
+      (client ? connection_.client_settings : connection_.server_settings)
+          .push_back({static_cast<uint16_t>(setting.id()), setting.value()});
+    }
+  }
+  // HTTP/1 is read from its first byte on or not at all.
+  if (!state.client_to_server().readable()) {
+    connection_.wire = Wire::other;
+  } else if (state.client_to_server().frames_begun()) {
+    connection_.wire = Wire::http2;
+  }
 }
 
 void ConnectionCollector::tcp_info(const capture::TcpInfo& info) {

@@ -23,6 +23,7 @@ class ConnectionCollector final : private ReaderSink {
   void open(const capture::ConnectionOpen& open);
   void chunk(const capture::Chunk& chunk);
   void gap(const capture::Gap& gap);
+  void state(const capture::ConnectionState& state);
   void tcp_info(const capture::TcpInfo& info);
   void close(const capture::ConnectionClose& close);
 
@@ -58,6 +59,7 @@ class ConnectionCollector final : private ReaderSink {
   bool settings_seen_[2] = {false, false};
   bool frames_seen_[2] = {false, false};
   capture::Side first_end_ = capture::SIDE_UNKNOWN;
+  bool has_traffic_ = false;  // a chunk, a gap or a state
   int64_t last_ns_ = 0;
 };
 

@@ -116,6 +116,47 @@ void ConnectionReader::end(Direction /*direction*/) {
   if (impl_->watch) impl_->end_watch();
 }
 
+void ConnectionReader::save(capture::ConnectionState& out) const {
+  impl_->readers[0].save(*out.mutable_client_to_server());
+  impl_->readers[1].save(*out.mutable_server_to_client());
+  if (!impl_->watch) return;
+  for (const auto& held : impl_->watch->held()) {
+    auto& added = *out.add_held();
+    added.set_direction(static_cast<capture::Direction>(held.direction));
+    added.set_time_ns(held.time_ns);
+    added.set_bytes(held.bytes.data(), held.bytes.size());
+  }
+  out.mutable_client_to_server()->set_offset(offset(Direction::client_to_server));
+  out.mutable_server_to_client()->set_offset(offset(Direction::server_to_client));
+}
+
+void ConnectionReader::restore(const capture::ConnectionState& state) {
+  if (state.held_size() > 0) {
+    impl_ = std::make_unique<Impl>(impl_->sink);
+    for (const auto& held : state.held()) {
+      const auto& bytes = held.bytes();
+      impl_->read(
+          held.direction() == capture::SERVER_TO_CLIENT ? Direction::server_to_client : Direction::client_to_server,
+          {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, held.time_ns());
+    }
+    return;
+  }
+  impl_->watch.reset();
+  impl_->readers[0].restore(state.client_to_server(), state.time_ns());
+  impl_->readers[1].restore(state.server_to_client(), state.time_ns());
+  const auto& client = state.client_to_server();
+  const bool in_preface = client.readable() && client.offset() + client.preface_bytes_left() == kClientPreface.size();
+  impl_->preface_seen = in_preface ? client.offset() : kClientPreface.size();
+}
+
+bool ConnectionReader::is_in(const capture::ConnectionState& state) const {
+  if (impl_->watch || state.held_size() > 0) {
+    return offset(Direction::client_to_server) == state.client_to_server().offset() &&
+           offset(Direction::server_to_client) == state.server_to_client().offset();
+  }
+  return impl_->readers[0].is_in(state.client_to_server()) && impl_->readers[1].is_in(state.server_to_client());
+}
+
 bool ConnectionReader::readable(Direction direction) const {
   return impl_->readers[index(direction)].readable();
 }

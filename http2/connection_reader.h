@@ -16,6 +16,7 @@
 #include <string>
 
 #include "http2/frame.h"
+#include "proto/capture.pb.h"
 #include "proto/words.h"
 
 namespace ztape::http2 {
@@ -73,6 +74,13 @@ class ConnectionReader {
 
   // The direction has ended: an upgrade that was waited for does not come any more.
   void end(Direction direction);
+
+  // All that it knows of the connection, into the record's directions and `held`; and the reverse, whatever it has read
+  // until then. A direction that cannot be read from there on is told to the sink again.
+  void save(capture::ConnectionState& out) const;
+  void restore(const capture::ConnectionState& state);
+  // Whether it stands there already.
+  [[nodiscard]] bool is_in(const capture::ConnectionState& state) const;
 
   [[nodiscard]] bool readable(Direction direction) const;
   [[nodiscard]] uint64_t offset(Direction direction) const;  // bytes taken in so far

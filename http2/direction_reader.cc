@@ -36,22 +36,21 @@ std::string beginning(std::span<const uint8_t> bytes) {
   return text;
 }
 
-bool is_parsed_whole(uint8_t type) {
-  switch (type) {
-    case kHeaders:
-    case kRstStream:
-    case kSettings:
-    case kPushPromise:
-    case kGoaway:
-    case kWindowUpdate:
-    case kContinuation: return true;
-    default: return false;
+// There are six that are known; a peer may announce unknown ones without end.
+constexpr std::size_t kMaxSettings = 64;
+
+void remember(std::vector<Setting>& settings, const Setting& setting) {
+  const auto found = std::ranges::find(settings, setting.id, &Setting::id);
+  if (found != settings.end()) {
+    found->value = setting.value;
+  } else if (settings.size() < kMaxSettings) {
+    settings.push_back(setting);
   }
 }
 
 }  // namespace
 
-DirectionReader::DirectionReader(Direction direction, ReaderSink& sink) : direction_(direction), sink_(sink) {
+DirectionReader::DirectionReader(Direction direction, ReaderSink& sink) : direction_(direction), sink_(&sink) {
   if (direction == Direction::server_to_client) preface_bytes_ = kClientPreface.size();
 }
 
@@ -194,7 +193,7 @@ void DirectionReader::read_data_payload(Bytes piece, int64_t time_ns) {
   }
   const Bytes content = piece.first(std::min<std::size_t>(piece.size(), data_left_));
   data_left_ -= static_cast<uint32_t>(content.size());
-  if (!content.empty()) sink_.on_data(frame_, content, time_ns);
+  if (!content.empty()) sink_->on_data(frame_, content, time_ns);
 }
 
 void DirectionReader::end_frame(int64_t time_ns) {
@@ -205,7 +204,7 @@ void DirectionReader::end_frame(int64_t time_ns) {
     return;
   }
   end_control_frame();
-  if (readable_) sink_.on_frame(frame_);
+  if (readable_) sink_->on_frame(frame_);
 }
 
 void DirectionReader::end_control_frame() {
@@ -217,10 +216,10 @@ void DirectionReader::end_control_frame() {
       add_to_header_block(payload_);
       if (frame_.flags & kEndHeaders) end_header_block();
       break;
-    case kRstStream: sink_.on_rst_stream(frame_, read_u32(content)); break;
+    case kRstStream: sink_->on_rst_stream(frame_, read_u32(content)); break;
     case kSettings: end_settings_frame(); break;
-    case kWindowUpdate: sink_.on_window_update(frame_, read_u31(content)); break;
-    case kGoaway: sink_.on_goaway(frame_, read_u31(content), read_u32(content + 4), Bytes(payload_).subspan(8)); break;
+    case kWindowUpdate: sink_->on_window_update(frame_, read_u31(content)); break;
+    case kGoaway: sink_->on_goaway(frame_, read_u31(content), read_u32(content + 4), Bytes(payload_).subspan(8)); break;
     default: break;
   }
 }
@@ -275,7 +274,7 @@ void DirectionReader::end_header_block() {
     }
   }
   const bool end_stream = block_frame_.type == kHeaders && (block_frame_.flags & kEndStream);
-  sink_.on_headers(block_frame_, fields, end_stream, headers_readable_);
+  sink_->on_headers(block_frame_, fields, end_stream, headers_readable_);
   // A large one is not kept for all the time the connection is idle.
   if (block_.capacity() > kKeptBlockBytes) std::vector<uint8_t>().swap(block_);
 }
@@ -289,8 +288,9 @@ void DirectionReader::end_settings_frame() {
     return;
   }
   const auto settings = read_settings(payload_);
+  for (const auto& setting : settings) remember(announced_, setting);
   peer_->peer_announced(settings);
-  sink_.on_settings(frame_, settings);
+  sink_->on_settings(frame_, settings);
 }
 
 void DirectionReader::peer_announced(std::span<const Setting> settings) {
@@ -310,15 +310,17 @@ void DirectionReader::peer_announced(std::span<const Setting> settings) {
 
 void DirectionReader::become_unreadable(const std::string& reason) {
   readable_ = false;
+  lost_reason_ = reason;
   payload_ = {};
   block_ = {};
-  sink_.on_unreadable({direction_, offset_, now_ns_, reason, false});
+  sink_->on_unreadable({direction_, offset_, now_ns_, reason, false});
 }
 
 void DirectionReader::lose_headers(const std::string& reason) {
   headers_readable_ = false;
+  lost_reason_ = reason;
   block_ = {};
-  sink_.on_unreadable({direction_, block_frame_.offset, now_ns_, reason, true});
+  sink_->on_unreadable({direction_, block_frame_.offset, now_ns_, reason, true});
 }
 
 }  // namespace ztape::http2

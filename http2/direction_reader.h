@@ -12,6 +12,7 @@
 #include "http2/connection_reader.h"
 #include "http2/frame.h"
 #include "http2/hpack_inflater.h"
+#include "proto/capture.pb.h"
 
 namespace ztape::http2 {
 
@@ -28,6 +29,12 @@ class DirectionReader {
   void begin_at(uint64_t bytes);
   // The peer announced these in another way than by a frame, and they hold already.
   void peer_announced_and_acknowledged(std::span<const Setting> settings);
+
+  // All that there is to know of it, and the reverse: false where the state cannot be, and then the direction is
+  // unreadable. A state that cannot be read, or not its headers, is told to the sink again. (direction_state.cc)
+  void save(capture::ConnectionState::DirectionState& out) const;
+  bool restore(const capture::ConnectionState::DirectionState& state, int64_t time_ns);
+  [[nodiscard]] bool is_in(const capture::ConnectionState::DirectionState& state) const;
 
   [[nodiscard]] bool readable() const { return readable_; }
   [[nodiscard]] uint64_t offset() const { return offset_; }
@@ -57,17 +64,21 @@ class DirectionReader {
   void become_unreadable(const std::string& reason);
   void lose_headers(const std::string& reason);
 
+  std::string restore_frame(const capture::ConnectionState::DirectionState& state);
+  std::string restore_headers(const capture::ConnectionState::DirectionState& state);
+
   // From the peer's SETTINGS.
   void peer_announced(std::span<const Setting> settings);
 
   Direction direction_;
-  ReaderSink& sink_;
+  ReaderSink* sink_;
   DirectionReader* peer_ = nullptr;
 
   uint64_t offset_ = 0;
   int64_t now_ns_ = 0;  // of the read under way, or the last
   bool readable_ = true;
   bool headers_readable_ = true;
+  std::string lost_reason_;        // why not
   std::size_t preface_bytes_ = 0;  // matched so far
   bool first_frame_ = true;
 
@@ -86,6 +97,7 @@ class DirectionReader {
   std::vector<uint8_t> block_;
   HpackInflater inflater_;
 
+  std::vector<Setting> announced_;                 // in force, in the order of their first announcement
   uint32_t max_frame_bytes_ = 16384;               // the largest the peer has ever allowed
   std::deque<std::vector<uint32_t>> table_sizes_;  // a row for each SETTINGS of the peer not yet acknowledged here
 };

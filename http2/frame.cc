@@ -40,6 +40,19 @@ std::string error_code_name(uint32_t code) {
   return code < kNames.size() ? kNames[code] : hex_number(code);
 }
 
+bool is_parsed_whole(uint8_t type) {
+  switch (type) {
+    case kHeaders:
+    case kRstStream:
+    case kSettings:
+    case kPushPromise:
+    case kGoaway:
+    case kWindowUpdate:
+    case kContinuation: return true;
+    default: return false;
+  }
+}
+
 const std::string* find_header(const HeaderList& fields, std::string_view name) {
   const auto found = std::ranges::find(fields, name, &HeaderField::name);
   return found == fields.end() ? nullptr : &found->value;

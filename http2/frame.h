@@ -36,6 +36,9 @@ std::string frame_type_name(uint8_t type);
 // "CANCEL"; "0x2a" for a code without a name (RFC 9113, section 7).
 std::string error_code_name(uint32_t code);
 
+// Its content means something to a reader as a whole; DATA does so piece by piece, the others not at all.
+bool is_parsed_whole(uint8_t type);
+
 // Times are on the capture's clock, in nanoseconds: those of the chunks that brought the first and the last byte.
 // Frames with equal last_byte_ns in one direction arrived in one read.
 struct Frame {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "http2/frame.h"
@@ -16,6 +17,14 @@ namespace ztape::http2 {
 // bounded.
 inline constexpr uint32_t kMaxHpackTableBytes = 1024 * 1024;
 
+// What an inflater knows between two blocks.
+struct HpackState {
+  HeaderList table;                  // the dynamic one, newest first
+  uint32_t table_size = 4096;        // the largest it may be, as the encoder's last size update says
+  uint32_t table_limit = 4096;       // SETTINGS_HEADER_TABLE_SIZE
+  std::optional<uint32_t> size_due;  // the next block must begin with a size update of at most this
+};
+
 class HpackInflater {
  public:
   HpackInflater();
@@ -26,11 +35,17 @@ class HpackInflater {
   // One whole block. An error (protocol, over_limit) leaves the state unknown: do not call again.
   Result<HeaderList> inflate(std::span<const uint8_t> block);
 
+  [[nodiscard]] HpackState state() const;
+  // Makes it know that instead. Errors: protocol (no inflater can have come to that); then do not use it any more.
+  Result<void> restore(const HpackState& state);
+
  private:
   struct Delete {
     void operator()(nghttp2_hd_inflater* inflater) const { nghttp2_hd_inflate_del(inflater); }
   };
   std::unique_ptr<nghttp2_hd_inflater, Delete> inflater_;
+  uint32_t table_limit_ = 4096;
+  std::optional<uint32_t> size_due_;
 };
 
 }  // namespace ztape::http2

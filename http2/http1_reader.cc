@@ -22,6 +22,7 @@ struct Http1Reader::Impl {
     http_parser parser{};
     Http1Head head;
     bool in_value = false;  // the last piece of a field was of its value
+    bool whole = false;     // the last message
   };
 
   explicit Impl(Http1Sink& with) : sink(with) {
@@ -40,6 +41,7 @@ struct Http1Reader::Impl {
     Side& side = of(parser);
     side.head = {};
     side.in_value = false;
+    side.whole = false;
     return 0;
   }
   static int on_url(http_parser* parser, const char* at, std::size_t length) {
@@ -71,6 +73,7 @@ struct Http1Reader::Impl {
   }
   static int on_message_complete(http_parser* parser) {
     Side& side = of(parser);
+    side.whole = true;
     const bool informational = side.parser.type == HTTP_RESPONSE && side.head.status / 100 == 1;
     if (informational && side.head.status != kSwitchingProtocols) return 0;
     auto& owner = *side.owner;
@@ -143,10 +146,12 @@ struct Http1Reader::Impl {
     const auto error = HTTP_PARSER_ERRNO(&side.parser);
     if (error != HPE_OK) {
       lose(side, std::string("not HTTP/1: ") + http_errno_description(error));
-    } else if (side.parser.upgrade != 0 && side.direction == Direction::client_to_server) {
+    } else if (side.parser.upgrade == 0 || !side.whole) {
+      return taken;  // the parser knows of an upgrade before the message that asks for it has ended
+    } else if (side.direction == Direction::client_to_server) {
       waiting = true;
       if (taken < size) hold(side, bytes + taken, size - taken);
-    } else if (side.parser.upgrade != 0) {
+    } else {
       changed = true;
       held.clear();
     }

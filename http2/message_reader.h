@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,17 @@ class MessageReader {
   // "" or why the bytes are no gRPC messages; from then on they are only counted, in tail_bytes().
   const std::string& read(std::span<const uint8_t> bytes, int64_t time_ns, const OnMessage& on_message);
 
+  // Of a message that is still arriving: what has come of its 5 bytes of prefix, and what is left of its body.
+  struct Position {
+    std::string prefix;
+    uint64_t body_left = 0;
+    int64_t first_byte_ns = 0;
+  };
+  // nullopt: what came is no message.
+  [[nodiscard]] std::optional<Position> position() const;
+  // Goes on from there; what came of the message before is not kept. False: there is no such position.
+  bool go_on_from(const Position& position);
+
   // Bytes of a message that is not whole, prefix included, or of what is no message.
   [[nodiscard]] uint64_t tail_bytes() const { return tail_bytes_; }
 
@@ -31,6 +43,7 @@ class MessageReader {
   static constexpr uint32_t kMaxTrailersBytes = 64 * 1024;
 
   [[nodiscard]] uint64_t kept_bytes() const;  // how long a body may be to be kept
+  bool read_prefix();
   void finish_message(const OnMessage& on_message);
 
   bool keep_bodies_;
@@ -43,6 +56,7 @@ class MessageReader {
   uint64_t body_left_ = 0;
   uint64_t tail_bytes_ = 0;
   Message message_;
+  bool beginning_missing_ = false;  // of message_'s body
 };
 
 }  // namespace ztape::http2

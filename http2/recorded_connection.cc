@@ -51,6 +51,9 @@ void CaptureCollector::take(const capture::Record& record) {
       if (!watcher_) recorded_.gaps.push_back(record.gap());
       if (record.gap().connection() != 0) connection(record.gap().connection()).gap(record.gap());
       break;
+    case capture::Record::kConnectionState:
+      connection(record.connection_state().connection()).state(record.connection_state());
+      break;
     case capture::Record::kLoopLag: add(recorded_.loop_lag, record.loop_lag()); break;
     default: break;  // the index over the chunks, and what has no part in calls
   }

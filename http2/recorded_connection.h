@@ -37,8 +37,11 @@ struct RecordedConnection {
   uint32_t client_window_increment = 0;  // WINDOW_UPDATE on stream 0 before the first HEADERS
   uint64_t bytes[2] = {0, 0};            // by direction
   uint64_t gap_bytes = 0;                // not recorded, as Gap records say
-  uint64_t missing_bytes = 0;            // in neither chunk nor Gap: parts of the file are missing
-  int64_t downstream_rtt_ns = 0;         // the smallest TcpInfo knows; 0: unknown
+  // It was open before this file: so many bytes of each direction are in earlier ones.
+  bool began_earlier = false;
+  uint64_t earlier_bytes[2] = {0, 0};
+  uint64_t missing_bytes = 0;     // in neither chunk nor Gap: parts of the file are missing
+  int64_t downstream_rtt_ns = 0;  // the smallest TcpInfo knows; 0: unknown
   std::vector<Unreadable> unreadable;
   int64_t last_ns = 0;  // of its last read
 

@@ -34,8 +34,9 @@ bool set_transparent(int fd) {
   return family == AF_INET6 ? set_flag(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) : v4;
 }
 
-std::unique_ptr<TcpConnection> connection_of(Loop& loop, Descriptor accepted) {
+std::unique_ptr<TcpConnection> connection_of(Loop& loop, Descriptor accepted, const SocketAddress& peer) {
   auto* impl = new TcpConnection::Impl(loop);
+  impl->accepted_from = peer.text();
   // It fails for what is no socket, and for one that the loop has already.
   if (uv_tcp_open(&impl->handle, accepted.release()) != 0) std::abort();
   return std::make_unique<TcpConnection>(impl);
@@ -104,9 +105,12 @@ struct TcpListener::Impl final : LoopHandle {
 
   void accept_some() {
     for (int i = 0; i < kAcceptsATurn && !paused; ++i) {
-      Descriptor accepted(accept4(socket.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      SocketAddress peer;
+      socklen_t size = sizeof(peer.storage);
+      Descriptor accepted(
+          accept4(socket.fd(), reinterpret_cast<sockaddr*>(&peer.storage), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (accepted.open()) {
-        on_connection(connection_of(loop, std::move(accepted)));
+        on_connection(connection_of(loop, std::move(accepted), peer));
         continue;
       }
       if (errno == EAGAIN) return;

@@ -303,7 +303,8 @@ std::string TcpConnection::local_text() const {
 }
 
 std::string TcpConnection::peer_text() const {
-  return impl_ ? net::peer_text(impl_->handle) : "";
+  if (!impl_) return "";
+  return impl_->accepted_from.empty() ? net::peer_text(impl_->handle) : impl_->accepted_from;
 }
 
 int TcpConnection::fd() const {

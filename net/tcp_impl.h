@@ -15,6 +15,8 @@ struct TcpConnection::Impl final : LoopHandle {
   Loop& loop;
   TcpConnection::Handler* handler = nullptr;
   SocketOptions options;
+  // As accept(2) told it: a peer that resets at once leaves a socket that does not know it any more.
+  std::string accepted_from;
   bool closing = false;
   bool reading = false;
   bool read_ended = false;

@@ -105,7 +105,7 @@ void fit_pieces(AnswerMessage& message) {
 }
 
 bool answer_of(http2::Call&& call, Answer& answer) {
-  if (call.path.empty() || !decoded(call.requests) || !decoded(call.responses)) return false;
+  if (call.began_earlier || call.path.empty() || !decoded(call.requests) || !decoded(call.responses)) return false;
   // An answer that is no gRPC can be given again when it has no body: all of it is in its one HEADERS frame.
   const bool only_headers = call.trailers_only && call.ended_by == http2::EndedBy::trailers;
   if (!call.unreadable_reason.empty() && !only_headers) return false;

@@ -22,6 +22,7 @@ bool answer_is_grpc(const Call& call) {
 
 // Why the recording is not good enough to send the call again and judge its answer, or "".
 std::string unreadable(const Call& call) {
+  if (call.began_earlier) return "it began in an earlier file of the recording";
   if (call.path.empty() || call.start_ns < 0) return "its request could not be read";
   for (const auto& message : call.requests) {
     if (!message.error.empty()) return "its request could not be read: " + message.error;

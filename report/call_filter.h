@@ -19,12 +19,13 @@ struct Moment {
 // Each list is "any of these"; an empty one leaves nothing out. A call has the time of its start, a frame that of its
 // last byte; `until` itself is outside, so that windows laid side by side have each call once.
 struct CallFilter {
-  std::vector<uint64_t> connections;
-  std::vector<uint32_t> streams;
-  std::vector<std::string> methods;  // "GetBlock", "/service/GetBlock", "getblockchaininfo"
-  std::optional<Moment> since;
-  std::optional<Moment> until;
-  std::optional<int64_t> slower_than_ns;  // from start to end; a call still open counts with what it has had so far
+  std::vector<uint64_t> connections = {};
+  std::vector<uint32_t> streams = {};
+  std::vector<std::string> methods = {};  // "GetBlock", "/service/GetBlock", "getblockchaininfo"
+  std::optional<Moment> since = std::nullopt;
+  std::optional<Moment> until = std::nullopt;
+  std::optional<int64_t> slower_than_ns =
+      std::nullopt;  // from start to end; a call still open counts with what it has had so far
 
   // Something depends on what a call is, not only on where and when it was.
   [[nodiscard]] bool by_call() const { return !methods.empty() || slower_than_ns; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "http2/first_bytes.h"
 #include "proto/method_table.h"
@@ -93,6 +94,7 @@ std::string counted_names(const std::map<std::string, uint64_t>& counts) {
 
 std::string http1_note(const http2::RecordedConnection& connection) {
   std::map<std::string, uint64_t> requests;
+  std::map<std::string, std::map<std::string, uint64_t>> json_rpc;  // methods, by "POST /"
   std::map<std::string, uint64_t> answers;
   std::string version = "HTTP/1.1";
   for (const auto& call : connection.calls) {
@@ -100,16 +102,24 @@ std::string http1_note(const http2::RecordedConnection& connection) {
     version = "HTTP/" + std::string(name(call.http_version));
     const auto methods = json_rpc_methods(call.request_beginning);
     const auto what = http_name(call);
-    for (const auto& method : methods) ++requests[what + ", JSON-RPC " + method];
+    for (const auto& method : methods) ++json_rpc[what][method];
     if (methods.empty()) {
       const auto content = call.content == http2::Content::other ? "" : ", " + std::string(name(call.content));
       ++requests[what + content];
     }
-    ++answers[call.http_status ? http_outcome(call).substr(5) : outcome(call)];
+    ++answers[call.http_status ? http_outcome(call).substr(5) : "nothing"];
   }
   std::string text = version;
-  if (!requests.empty()) text += " " + counted_names(requests);
+  const char* separator = " ";
+  for (const auto& [what, methods] : json_rpc) {
+    text += std::exchange(separator, "; ") + escaped(what, 60) + ", JSON-RPC " + counted_names(methods);
+  }
+  if (!requests.empty()) text += separator + counted_names(requests);
   if (!answers.empty()) text += "; answered " + counted_names(answers);
+  // Frames were read of it.
+  if (connection.changed_to.empty() && connection.bytes[1] > 0 && connection.first_bytes[1].empty()) {
+    return text + ": the indexer speaks HTTP/2 only";
+  }
   if (!connection.changed_to.empty()) text += "; then " + escaped(connection.changed_to, 40);
   if (!connection.http1_lost.empty()) text += "; not readable any more: " + escaped(connection.http1_lost, 120);
   return text;
@@ -149,7 +159,13 @@ std::string answer_note(const std::string& bytes) {
     return text;
   }
   if (http2::is_tls_record(bytes)) return "answered with TLS: the indexer wants https://";
+  if (readable_text(bytes)) return "answered with what is not HTTP: \"" + first_line(bytes) + "\"";
   return "answered with what is not HTTP: " + http2::hex_dump(bytes, 16);
+}
+
+// Its first bytes are in an earlier file.
+bool begins_unknown(const http2::RecordedConnection& connection) {
+  return connection.began_earlier && connection.wire == http2::Wire::other;
 }
 
 }  // namespace
@@ -206,6 +222,7 @@ uint64_t content_bytes(const http2::Call& call, Direction direction) {
 
 std::string protocol_word(const http2::RecordedConnection& connection) {
   using http2::Wire;
+  if (begins_unknown(connection)) return "not HTTP/2";
   switch (connection.wire) {
     case Wire::undecided: return connection.first_bytes[0].empty() ? "nothing" : "not HTTP";
     case Wire::other: return http2::read_client_hello(connection.first_bytes[0]) ? "TLS" : "not HTTP";
@@ -225,6 +242,7 @@ std::string protocol_word(const http2::RecordedConnection& connection) {
 
 std::string protocol_note(const http2::RecordedConnection& connection) {
   using http2::Wire;
+  if (begins_unknown(connection)) return "";  // why it cannot be read is all that this file knows
   const auto& client = connection.first_bytes[0];
   const auto& server = connection.first_bytes[1];
   switch (connection.wire) {

@@ -83,6 +83,7 @@ std::string call_json(const http2::RecordedCapture& capture, const http2::Record
     const auto* type = http2::find_header(call.response_headers, "content-type");
     row["response_content_type"] = or_null(type);
   }
+  if (call.began_earlier) row["began_earlier"] = true;
   if (!call.unreadable_reason.empty()) row["unreadable"] = call.unreadable_reason;
   return dump(row);
 }
@@ -136,6 +137,10 @@ std::string capture_json(const http2::RecordedCapture& capture) {
   page["time"] = http2::absolute_time(capture.start, 0);
   page["tool_version"] = capture.start.tool_version();
   page["source"] = capture.start.source();
+  if (!capture.start.run().empty()) {
+    page["run"] = capture.start.run();
+    page["file_number"] = capture.start.file_number();
+  }
   page["format_version"] = capture.start.format_version();
   page["settings"] = Json::object();
   for (const auto& [key, value] :
@@ -174,6 +179,10 @@ std::string capture_json(const http2::RecordedCapture& capture) {
     row["calls"] = connection.calls.size();
     row["client_to_server_bytes"] = connection.bytes[0];
     row["server_to_client_bytes"] = connection.bytes[1];
+    if (connection.began_earlier) {
+      row["earlier_client_to_server_bytes"] = connection.earlier_bytes[0];
+      row["earlier_server_to_client_bytes"] = connection.earlier_bytes[1];
+    }
     row["gap_bytes"] = connection.gap_bytes;
     row["missing_bytes"] = connection.missing_bytes;
     row["silent_gaps_ns"] = diagnose::total_ns(diagnose::silent_gaps(connection));

@@ -161,6 +161,20 @@ std::string silence_line(const http2::RecordedCapture& capture) {
          "the indexer.\n";
 }
 
+// Of a file that is not the first of its run: what its connections had behind them.
+std::string earlier_lines(const http2::RecordedCapture& capture) {
+  std::size_t connections = 0;
+  uint64_t bytes = 0;
+  for (const auto& connection : capture.connections) {
+    if (!connection.began_earlier) continue;
+    ++connections;
+    bytes += connection.earlier_bytes[0] + connection.earlier_bytes[1];
+  }
+  if (connections == 0) return "";
+  return counted(connections, "connection") + " began in an earlier file of this recording: " + byte_count(bytes) +
+         " of them are there.\n";
+}
+
 std::string not_readable(const http2::RecordedCapture& capture) {
   std::string text;
   for (const auto& connection : capture.connections) {
@@ -212,6 +226,7 @@ std::string capture_page(const http2::RecordedCapture& capture, const std::strin
   page += tls_lines(capture);
   page += silence_line(capture);
   page += lag_line(capture.loop_lag.turns, capture.loop_lag.max_ns);
+  page += earlier_lines(capture);
   page += not_readable(capture);
   const auto missing = not_recorded(capture);
   page += missing.empty() ? "Lost: nothing.\n" : missing;
@@ -241,6 +256,7 @@ std::vector<std::string> call_cells(const http2::RecordedConnection& connection,
     return time_ns < 0 || call.start_ns < 0 ? std::string("-") : milliseconds(time_ns - call.start_ns);
   };
   std::string end = outcome(call);
+  if (call.began_earlier) end += " (began in an earlier file)";
   if (call.grpc_message && !call.grpc_message->empty()) end += ": " + escaped(*call.grpc_message, 80);
   const auto* agent = http2::find_header(call.request_headers, "user-agent");
   return {std::to_string(connection.id),

@@ -31,6 +31,19 @@ TEST(Units, DurationsNeedAUnit) {
   }
 }
 
+TEST(Units, TimesAreRfc3339WithAZone) {
+  EXPECT_EQ(parse_time("1970-01-01T00:00:00Z"), 0);
+  EXPECT_EQ(parse_time("2026-12-01T03:12:45Z"), 1796094765'000'000'000);
+  EXPECT_EQ(parse_time("2026-12-01 04:12:45.5+01:00"), 1796094765'500'000'000);
+  EXPECT_EQ(parse_time("2026-11-30t22:12:45.000000001-05:00"), 1796094765'000'000'001);
+  for (const char* bad :
+       {"", "2026-12-01", "2026-12-01T03:12:45", "2026-12-01T03:12Z", "2026-13-01T03:12:45Z", "2026-02-30T03:12:45Z",
+        "2026-12-01T24:12:45Z", "2026-12-01T03:12:45.Z", "2026-12-01T03:12:45Zx", "2026-12-01T03:12:45+1:00",
+        "-026-12-01T03:12:45Z", "26-12-01T03:12:45Z"}) {
+    EXPECT_FALSE(parse_time(bad)) << bad;
+  }
+}
+
 TEST(Units, AnErrorSaysWhatIsWrongAndHowToWriteIt) {
   EXPECT_EQ(parse_bytes("64Q").error().line(), "'64Q' is not a size: write 65536, 64K, 64M or 1G");
   EXPECT_EQ(parse_duration("5").error().line(), "'5' is not a duration: write 40ms, 2s or 10m");

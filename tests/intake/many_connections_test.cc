@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "tests/support/frames.h"
 #include "tests/support/proxy_process.h"
 #include "tests/support/recorded_bytes.h"
 #include "tests/support/sockets.h"
@@ -85,6 +86,37 @@ TEST(ManyConnections, TwoThousandWalletsAtOnceAreAllRelayedAndRecorded) {
     EXPECT_EQ(connection.bytes[1], answer(i) + answer(i));
     EXPECT_TRUE(connection.closed);
   }
+}
+
+TEST(ManyConnections, AnIdleWalletThatHasSpokenCostsLittle) {
+  constexpr std::size_t kWallets = 500;
+  if (!raise_own_limit(3 * kWallets + 100)) GTEST_SKIP() << "the hard limit of file descriptors is too low";
+  const TemporaryDirectory folder;
+  ListeningSocket server;
+  ProxyProcess proxy(server.address(), folder.file("idle.ztape"), {}, with_descriptors(3 * kWallets + 100));
+  const std::string path = "/cash.z.wallet.sdk.rpc.CompactTxStreamer/GetLatestBlock";
+  const auto open = [&](Pair& pair) {
+    HeaderEncoder of_wallet, of_server;
+    const auto asked = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings({}) +
+                       of_wallet.headers(1, grpc_request(path), false) + data(1, message(""), true);
+    const auto answered = settings({}) + settings_ack() + of_server.headers(1, grpc_response(), false) +
+                          data(1, message("block"), false) + of_server.headers(1, grpc_trailers(0), true);
+    pair.wallet = Socket::connect(proxy.address());
+    pair.server = server.accept();
+    pair.wallet.send(asked);
+    ASSERT_EQ(pair.server.receive(asked.size()), asked);
+    pair.server.send(answered);
+    ASSERT_EQ(pair.wallet.receive(answered.size()), answered);
+  };
+  std::vector<Pair> pairs(2 * kWallets);
+  for (std::size_t i = 0; i < kWallets; ++i) open(pairs[i]);  // buffers of the whole have their size now
+  const auto before = proxy.process().resident_bytes();
+  for (std::size_t i = 0; i < kWallets / 2; ++i) open(pairs[kWallets + i]);
+  const auto each = (proxy.process().resident_bytes() - before) / (kWallets / 2);
+  std::cout << "resident memory a wallet that has made a call: " << each << " bytes\n";
+  EXPECT_LT(each, 40u * 1024);
+  pairs.clear();
+  EXPECT_EQ(proxy.stop(), 0) << proxy.process().stderr_text();
 }
 
 TEST(ManyConnections, TenThousandOneAfterAnotherLeaveNothingBehind) {

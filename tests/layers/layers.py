@@ -28,6 +28,7 @@ RESTRICTED = [
         "proto/, capture-format/ and http2/ know no sockets",
     ),
     (re.compile(r"zstd.*\.h$"), ["capture-format/", "cli/main.cc", "tests/"], "the file's compression belongs to capture-format/"),
+    (re.compile(r"http_parser\.h$"), ["http2/"], "HTTP/1 is read in http2/"),
     (re.compile(r"gtest/|rapidcheck"), ["tests/"], "test libraries stay in tests/"),
 ]
 
