@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,19 @@ namespace {
 constexpr std::size_t kSectorBytes = 4096;
 // Below this a direct write waits longer for the disk than it saves.
 constexpr std::size_t kLeastDirectBytes = 128 * 1024;
+
+// Allocated in steps, so that it is a call now and then.
+constexpr uint64_t kAllocationBytes = 1024 * 1024;
+
+// RLIMIT_FSIZE, which allocating does not ask for. Anybody may change it at any time: prlimit(1).
+uint64_t size_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
+}
+
+bool is_no_room(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
 
 }  // namespace
 
@@ -44,6 +58,7 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   struct stat status{};
   file->regular_ = fstat(file->fd_, &status) == 0 && S_ISREG(status.st_mode);
   file->can_go_direct_ = file->regular_;
+  file->can_allocate_ = file->regular_;
   // Two writers would spoil each other's capture. A file system without locks is taken as it is.
   if (file->regular_ && flock(file->fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return std::unexpected(
@@ -96,6 +111,31 @@ void OutputFile::keep_tail(std::size_t filled) {
   if (whole > 0) std::memmove(buffer_.get(), buffer_.get() + whole, tail_);
 }
 
+Result<void> OutputFile::keep_room(std::size_t bytes) {
+  if (!regular_) return {};
+  if (size_ + bytes > size_limit()) return failed("cannot be written", EFBIG);
+  if (!can_allocate_ || size_ + bytes <= allocated_) return {};
+  if (allocate(bytes + kAllocationBytes)) return {};
+  return allocate(bytes);
+}
+
+Result<void> OutputFile::allocate(uint64_t bytes) {
+  int error = 0;
+  do {
+    error = fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (is_no_room(error)) return failed("cannot be written", error);
+  can_allocate_ = error == 0;  // otherwise the file system does not know it
+  if (error == 0) allocated_ = size_ + bytes;
+  return {};
+}
+
+// Gives up what was allocated behind it, too.
+void OutputFile::cut(uint64_t size) {
+  [[maybe_unused]] const int done = ftruncate(fd_, static_cast<off_t>(size));
+  allocated_ = 0;
+}
+
 bool OutputFile::set_direct(bool on) {
   if (on && !can_go_direct_) return false;
   if (on == direct_) return true;
@@ -127,8 +167,7 @@ Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t 
       const int error = errno;
       // What a full disk took of this block is of no use: the file then ends with its last whole block. The sector
       // that stood there before may have been written anew, with the same bytes.
-      if (regular_) [[maybe_unused]]
-        const int cut = ftruncate(fd_, static_cast<off_t>(size_));
+      if (regular_) cut(size_);
       return failed("cannot be written", error);
     }
     offset += static_cast<uint64_t>(done);
@@ -148,6 +187,7 @@ Result<void> OutputFile::sync() {
 
 Result<void> OutputFile::close() {
   if (!owned_) return {};
+  if (allocated_ > size_) cut(size_);
   if (struct stat status{}; regular_ && fstat(fd_, &status) == 0 && status.st_nlink == 0) {
     return std::unexpected(Error{.code = ErrorCode::io,
                                  .message = "was deleted while it was being written: nothing of it is left",
@@ -162,8 +202,11 @@ void OutputFile::remove(const std::string& path) const {
 }
 
 std::unexpected<Error> OutputFile::failed(const std::string& what, int error) const {
-  return std::unexpected(
-      Error{.code = ErrorCode::io, .message = what + ": " + std::strerror(error), .subject = name_, .offset = size_});
+  // What a pipe or a device took of a block before is out of reach: there is no trying again.
+  return std::unexpected(Error{.code = regular_ && is_no_room(error) ? ErrorCode::no_room : ErrorCode::io,
+                               .message = what + ": " + std::strerror(error),
+                               .subject = name_,
+                               .offset = size_});
 }
 
 }  // namespace ztape

@@ -27,15 +27,21 @@ class OutputFile {
   uint8_t* room(std::size_t size);
 
   // The first `size` bytes of the room are in the file on return, if only in the page cache. In bulk they go past it,
-  // as far as they fill sectors. Errors: io; then the file ends where it ended before, as far as it can be cut.
+  // as far as they fill sectors. Errors: io, no_room; then the file ends where it ended before, as far as it can be
+  // cut. After no_room the same may be tried again.
   Result<void> commit(std::size_t size, bool bulk);
+
+  // Allocates the disk's blocks for the next `bytes` bytes, so that what is to be written still finds room when the
+  // disk is full. Where the file system cannot do that, nothing. Errors: no_room.
+  Result<void> keep_room(std::size_t bytes);
 
   Result<void> sync();   // fdatasync(2). Errors: io
   Result<void> close();  // Errors: io; also where the file was deleted meanwhile
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] uint64_t size() const { return size_; }
-  void remove(const std::string& path) const;  // an unfinished one of which nothing is left; a pipe stays
+  [[nodiscard]] int descriptor() const { return fd_; }  // stays this object's
+  void remove(const std::string& path) const;           // an unfinished one of which nothing is left; a pipe stays
 
  private:
   OutputFile() = default;
@@ -43,6 +49,8 @@ class OutputFile {
     void operator()(uint8_t* buffer) const;
   };
 
+  Result<void> allocate(uint64_t bytes);
+  void cut(uint64_t size);
   Result<void> write(const uint8_t* bytes, std::size_t size, uint64_t offset, bool direct);
   bool set_direct(bool on);
   void keep_tail(std::size_t filled);
@@ -60,6 +68,9 @@ class OutputFile {
   std::size_t capacity_ = 0;
   std::size_t tail_ = 0;  // bytes of the incomplete sector
   uint64_t size_ = 0;
+
+  bool can_allocate_ = false;
+  uint64_t allocated_ = 0;  // up to where keep_room() has allocated
 };
 
 }  // namespace ztape

@@ -91,7 +91,14 @@ class Verifier {
   void take(const capture::ConnectionState& state) {
     const uint64_t connection = state.connection();
     const auto [at, is_new] = open_.try_emplace(connection);
-    if (!state.continued() && !is_new) return;
+    if (!state.continued() && !is_new) {
+      // How a direction ended may have been in what was not recorded.
+      const capture::End ends[] = {state.client_to_server().end(), state.server_to_client().end()};
+      for (const auto direction : kDirections) {
+        if (ends[index(direction)] != capture::NOT_ENDED) at->second[index(direction)].end = ends[index(direction)];
+      }
+      return;
+    }
     auto& tally = at->second;
     if (state.continued()) ++report_.connections_continued;
     for (const auto direction : kDirections) {

@@ -23,7 +23,8 @@ using google::protobuf::io::CodedOutputStream;
 
 // Leaves room for one record of the largest size in a block of the largest size.
 constexpr std::size_t kLargestBlockBytes = layout::kMaxBlockBytes - layout::kMaxRecordBytes - 16;
-constexpr int kLowestLevel = -100;  // zstd's own lowest is far below; nothing changes down there
+constexpr uint64_t kMostEndBlocks = 16;  // that are written after begin_end()
+constexpr int kLowestLevel = -100;       // zstd's own lowest is far below; nothing changes down there
 constexpr int kHighestLevel = 19;
 
 struct FreeContext {
@@ -88,7 +89,10 @@ struct CaptureWriter::Impl {
   std::unique_ptr<OutputFile> file;
   WriterOptions options;
   std::optional<Error> error;
+  std::optional<Error> no_room;  // the open block waits for room
   bool finished = false;
+  bool ending = false;
+  std::size_t end_bytes = 0;
 
   std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};
   std::string pending;  // the open block's records
@@ -115,6 +119,7 @@ struct CaptureWriter::Impl {
 
 Result<void> CaptureWriter::Impl::usable() const {
   if (error) return std::unexpected(*error);
+  if (no_room) return std::unexpected(*no_room);
   if (finished) {
     return std::unexpected(
         Error{.code = ErrorCode::usage, .message = "the capture is finished", .subject = file->name()});
@@ -128,7 +133,7 @@ Result<void> CaptureWriter::Impl::fail(std::string message) {
 }
 
 Result<void> CaptureWriter::Impl::failed(const Error& why) {
-  error = why;
+  (why.code == ErrorCode::no_room ? no_room : error) = why;
   return std::unexpected(why);
 }
 
@@ -180,9 +185,14 @@ Result<void> CaptureWriter::Impl::write_block(bool bulk) {
                               .decompressed_bytes = static_cast<uint32_t>(pending.size()),
                               .record_count = pending_records,
                               .checksum = XXH3_64bits(outgoing + layout::kHeaderBytes, compressed)};
+  const std::size_t size = layout::kHeaderBytes + compressed;
+  if (options.keep_room_for_the_end && !ending) {
+    const auto end = layout::kHeaderBytes + layout::seek_table_bytes(blocks.size() + kMostEndBlocks) + end_bytes;
+    if (auto room = file->keep_room(size + end); !room) return failed(room.error());
+  }
   const auto bytes = layout::encode(header);
   std::memcpy(outgoing, bytes.data(), bytes.size());
-  if (auto done = file->commit(layout::kHeaderBytes + compressed, bulk); !done) return failed(done.error());
+  if (auto done = file->commit(size, bulk); !done) return failed(done.error());
 
   XXH3_64bits_update(chain.get(), bytes.data() + bytes.size() - layout::kHeaderChecksumBytes,
                      layout::kHeaderChecksumBytes);
@@ -225,7 +235,7 @@ CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 
 CaptureWriter::~CaptureWriter() {
   auto& w = *impl_;
-  if (!w.error && !w.finished) {
+  if (!w.error && !w.no_room && !w.finished) {
     [[maybe_unused]] const auto done = w.write_block(false);  // nobody is left to tell
   }
 }
@@ -275,11 +285,11 @@ Result<void> CaptureWriter::append(const capture::Record& record) {
     const std::size_t direction = chunk.direction() == capture::SERVER_TO_CLIENT ? 1 : 0;
     w.sums[chunk.connection()][direction].add({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
                                               chunk.end());
-  } else if (record.has_connection_state() && record.connection_state().continued()) {
+  } else if (record.has_connection_state()) {
     const auto& state = record.connection_state();
     auto& sums = w.sums[state.connection()];
-    sums[index(Direction::client_to_server)].end = state.client_to_server().end();
-    sums[index(Direction::server_to_client)].end = state.server_to_client().end();
+    sums[index(Direction::client_to_server)].add({}, state.client_to_server().end());
+    sums[index(Direction::server_to_client)].add({}, state.server_to_client().end());
   } else if (record.has_connection_close()) {
     w.sums.erase(record.connection_close().connection());
   }
@@ -317,8 +327,29 @@ Result<void> CaptureWriter::append_close(capture::ConnectionClose close) {
 
 Result<void> CaptureWriter::flush() {
   auto& w = *impl_;
+  w.no_room.reset();
   if (auto ok = w.usable(); !ok) return ok;
   return w.write_block(false);
+}
+
+void CaptureWriter::drop_block() {
+  auto& w = *impl_;
+  w.no_room.reset();
+  w.pending.clear();
+  w.pending_records = 0;
+  w.pending_times = {};
+}
+
+void CaptureWriter::begin_end() {
+  impl_->ending = true;
+}
+
+void CaptureWriter::set_end_bytes(std::size_t bytes) {
+  impl_->end_bytes = bytes;
+}
+
+Result<void> CaptureWriter::look_for_room(std::size_t bytes) {
+  return impl_->file->keep_room(bytes);
 }
 
 Result<void> CaptureWriter::sync() {
@@ -359,6 +390,14 @@ uint64_t CaptureWriter::bytes_written() const {
 
 std::size_t CaptureWriter::block_bytes_pending() const {
   return impl_->pending.size();
+}
+
+uint64_t CaptureWriter::blocks_written() const {
+  return impl_->blocks.size();
+}
+
+int CaptureWriter::descriptor() const {
+  return impl_->file->descriptor();
 }
 
 }  // namespace ztape

@@ -1,7 +1,8 @@
 // Writes one capture file: records into blocks, blocks into zstd frames, the seek table at the end (FORMAT.md).
 //
 // Owns the file descriptor. Knows no clock and starts no thread: whoever calls decides when `flush` is due. One thread
-// at a time. After an error every later call returns the same error, and the file up to the last whole block is good.
+// at a time. After an error every later call returns the same error, and the file up to the last whole block is good;
+// but after no_room, the block stays open, takes nothing more, and flush() and finish() try again.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,9 @@ struct WriterOptions {
   // zstd's level: 1..19, or negative for its fast levels, which leave what does not compress as it is.
   int compression_level = 1;
   std::size_t block_bytes = 512 * 1024;  // of records, before a block is closed by itself
+  // When the disk gets full, the room for the trailer and the seek table and for so many bytes more is there: see
+  // begin_end().
+  bool keep_room_for_the_end = false;
 };
 
 // A Chunk record by reference, so that its bytes are copied once, into the block.
@@ -43,6 +47,8 @@ class CaptureWriter {
                                                        const WriterOptions& options = {});
   ~CaptureWriter();
 
+  // Errors: over_limit (the record is not taken); io and no_room, when a block that is full cannot be written: the
+  // record is the last in it.
   Result<void> append(const capture::Record& record);
   Result<void> append_chunk(const ChunkView& chunk);
 
@@ -53,6 +59,16 @@ class CaptureWriter {
   // Closes the open block, if it has records, and writes it.
   Result<void> flush();
 
+  // The records of the open block are lost. For what they were of: append_close() would say more than is there.
+  void drop_block();
+
+  // What is appended from now on may use the room that was kept for the end.
+  void begin_end();
+  // How much of it shall be there besides trailer and seek table.
+  void set_end_bytes(std::size_t bytes);
+  // Whether so much would find room now. Errors: no_room.
+  Result<void> look_for_room(std::size_t bytes);
+
   // fdatasync(2) of what has been written.
   Result<void> sync();
 
@@ -62,6 +78,8 @@ class CaptureWriter {
   void set_compression_level(int level);
   [[nodiscard]] uint64_t bytes_written() const;           // to the file
   [[nodiscard]] std::size_t block_bytes_pending() const;  // in the open block
+  [[nodiscard]] uint64_t blocks_written() const;
+  [[nodiscard]] int descriptor() const;  // of the file; it stays the writer's
 
  private:
   struct Impl;

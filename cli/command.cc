@@ -18,6 +18,7 @@ int exit_status(const Error& error) {
     case ErrorCode::unsupported_version:
     case ErrorCode::over_limit:
     case ErrorCode::io:
+    case ErrorCode::no_room:
     case ErrorCode::address: return kUsage;
   }
   return kUsage;

@@ -41,11 +41,30 @@ std::string calls_table(const proxy::CallCounts& calls) {
 
 std::string lost_text(const proxy::RecordingReport& report) {
   const auto& loss = report.loss;
-  if (loss.nothing() && report.error.empty()) return "nothing";
+  if (loss.nothing() && report.files.error.empty()) return "nothing";
   std::string text = report::counted(loss.chunks, "chunk") + " with " + report::counted(loss.bytes, "byte");
   if (loss.records > 0) text += ", " + report::counted(loss.records, "other record");
   if (loss.gaps > 0) text += " (" + report::counted(loss.gaps, "gap") + " in the capture)";
-  if (!report.error.empty()) text += "; " + report.error;
+  if (!report.files.error.empty()) text += "; " + report.files.error;
+  return text;
+}
+
+// What there is to say of the files, a line each.
+std::string files_text(const proxy::FileReport& files) {
+  std::string text;
+  if (files.files > 1) {
+    text += "recorded into " + report::counted(files.files, "file");
+    if (files.deleted > 0) text += ", of which the oldest " + report::count(files.deleted) + " were deleted (--keep)";
+    text += "\n";
+  }
+  if (files.outages > 0) {
+    text += "the disk was full: " + report::counted(files.outages, "time") + " (" + files.outage + ")\n";
+  }
+  if (files.sync_failures > 0) {
+    text += "not surely on the disk: fdatasync failed " + report::counted(files.sync_failures, "time") + " (" +
+            files.sync_failure + ")\n";
+  }
+  if (files.unfinished > 0) text += "without an end: " + report::counted(files.unfinished, "file") + "\n";
   return text;
 }
 
@@ -75,6 +94,7 @@ std::string summary(const proxy::ProxyServer& server, const proxy::RecordingRepo
   if (counts.holds > 0) text += "the traffic waited for the disk: " + report::counted(counts.holds, "time") + "\n";
   text += calls_table(report.calls);
   text += report::lag_line(server.loop_lag().turns(), server.loop_lag().max_ns());
+  text += files_text(report.files);
   text += "lost: " + lost_text(report) + "\n";
   return text;
 }
@@ -92,7 +112,8 @@ int run_proxy(int argc, char** argv) {
   if (!command) return fail("proxy", command.error());
   command->recorder.on_notice = [](const std::string& line) { spdlog::warn("{}", line); };
   command->recorder.on_problem = [](const std::string& line) { spdlog::error("{}", line); };
-  const auto path = command->recorder.path;
+  command->recorder.on_new_file = [](const std::string& file) { spdlog::info("recording goes on in {}", file); };
+  const bool to_stdout = command->recorder.path == "-";
   const auto tls = command->tls;
   if (auto passed = take_passed_sockets(); !passed.empty()) {
     if (const auto fits = use_passed_sockets(passed, *command); !fits) return fail("proxy", fits.error());
@@ -102,7 +123,7 @@ int run_proxy(int argc, char** argv) {
     upstreams.push_back(route.destination ? route.destination->url.text : "the original destination");
   }
   const bool transparent = command->proxy.intake.transparent;
-  std::FILE* page = path == "-" ? stderr : stdout;  // the capture itself may go to stdout
+  std::FILE* page = to_stdout ? stderr : stdout;  // the capture itself may go to stdout
 
   if (const auto ready = prepare_descriptors(); !ready) return fail("proxy", ready.error());
   net::Loop loop;
@@ -118,6 +139,7 @@ int run_proxy(int argc, char** argv) {
   command->recorder.tell_status = metrics != nullptr;
   auto recorder = proxy::Recorder::start(std::move(command->recorder));
   if (!recorder) return fail("proxy", recorder.error());
+  const auto path = (*recorder)->first_path();
   (*server)->record_to(**recorder);
   const auto look = [&server = **server, &recorder = **recorder] { return proxy::look(server, recorder); };
   if (metrics) metrics->tell(look);
@@ -146,7 +168,7 @@ int run_proxy(int argc, char** argv) {
     spdlog::info(
         "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
         "share it",
-        path == "-" ? "keep it to yourself; a file" : path);
+        to_stdout ? "keep it to yourself; a file" : path);
     if (tls) tls->tell();
     loop.run();
     stopper.leave_signals();
@@ -157,7 +179,7 @@ int run_proxy(int argc, char** argv) {
   std::fflush(page);
   // A wallet that did not get through is in no capture.
   const bool all_reached = (*server)->counts().upstream_failures == 0;
-  return report.loss.nothing() && report.error.empty() && all_reached ? kDone : kIncomplete;
+  return report.whole() && all_reached ? kDone : kIncomplete;
 }
 
 }  // namespace ztape::cli

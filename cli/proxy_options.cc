@@ -18,9 +18,9 @@ constexpr Subject kSubjects[] = {
 };
 
 // What a reader of the capture has to know of how it was made, besides where its connections came in and went to.
-constexpr const char* kKeptInTheCapture[] = {"upstream-nodelay",    "downstream-nodelay", "upstream-quickack",
-                                             "downstream-quickack", "when-disk-is-slow",  "queue-bytes",
-                                             "compression"};
+constexpr const char* kKeptInTheCapture[] = {
+    "upstream-nodelay",  "downstream-nodelay", "upstream-quickack", "downstream-quickack",
+    "when-disk-is-slow", "queue-bytes",        "compression",       "sync"};
 
 }  // namespace
 

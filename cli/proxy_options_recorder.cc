@@ -8,6 +8,7 @@
 namespace ztape::cli {
 namespace {
 
+constexpr uint64_t kSmallestFileBytes = 64 * 1024;
 constexpr uint64_t kSmallestQueueBytes = 1024 * 1024;
 
 std::string default_file() {
@@ -31,13 +32,33 @@ Result<proxy::Compression> read_compression(const std::string& word) {
   return proxy::Compression{.automatic = false, .level = level};
 }
 
+Result<void> read_rotation(const cxxopts::ParseResult& words, proxy::RecorderOptions& recorder) {
+  if (!words.count("rotate-bytes")) {
+    if (words.count("keep")) return bad_option("keep", "it needs --rotate-bytes: without that there is one file");
+    return {};
+  }
+  const auto size = parse_bytes(words["rotate-bytes"].as<std::string>());
+  if (!size) return bad_option("rotate-bytes", size.error());
+  if (*size < kSmallestFileBytes) return bad_option("rotate-bytes", "must be at least 64K");
+  if (recorder.path == "-") return bad_option("rotate-bytes", "stdout is one file: name one with -w");
+  recorder.rotate_bytes = *size;
+  if (!words.count("keep")) return {};
+  recorder.keep = words["keep"].as<uint32_t>();
+  if (recorder.keep == 0) return bad_option("keep", "must be at least 1");
+  return {};
+}
+
 }  // namespace
 
 void add_recorder_options(cxxopts::Options& options) {
   options.add_options()("w,write", "the capture (default ztape-<UTC time>.ztape), - for stdout", text_value(), "FILE")(
-      "force", "overwrite the capture")("when-disk-is-slow", "leave a gap in the capture, or hold the traffic back",
-                                        text_value()->default_value("gap"), "gap|hold")(
-      "queue-bytes", "how much may wait for the disk", text_value()->default_value("16M"), "SIZE")(
+      "force", "overwrite the capture")(
+      "rotate-bytes", "go on in a new file at this size: FILE.000001.ztape, FILE.000002.ztape, ...", text_value(),
+      "SIZE")("keep", "of those keep the newest N, delete the older ones", cxxopts::value<uint32_t>(), "N")(
+      "sync", "interval: what is written is brought to the disk about every second, against a power cut",
+      text_value()->default_value("none"), "none|interval")(
+      "when-disk-is-slow", "leave a gap in the capture, or hold the traffic back", text_value()->default_value("gap"),
+      "gap|hold")("queue-bytes", "how much may wait for the disk", text_value()->default_value("16M"), "SIZE")(
       "compression", "none, zstd's level, or by what waits", text_value()->default_value("auto"), "none|1..19|auto")(
       "note", "kept in the capture; repeatable", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
 }
@@ -50,6 +71,10 @@ Result<void> read_recorder_options(const cxxopts::ParseResult& words, ProxyComma
   if (!queue) return bad_option("queue-bytes", queue.error());
   if (*queue < kSmallestQueueBytes) return bad_option("queue-bytes", "must be at least 1M: one read may bring 256K");
   recorder.queue_bytes = *queue;
+  if (auto read = read_rotation(words, recorder); !read) return read;
+  const auto sync = choose(words, "sync", "none", "interval");
+  if (!sync) return std::unexpected(sync.error());
+  recorder.sync = *sync;
   const auto hold = choose(words, "when-disk-is-slow", "gap", "hold");
   if (!hold) return std::unexpected(hold.error());
   recorder.hold_when_full = *hold;

@@ -54,6 +54,7 @@ void CallBuilder::on_frame(const Frame& frame) {
 }
 
 void CallBuilder::on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) {
+  impl_->client_headers_seen = true;
   if (frame.type != kHeaders) return;
   auto* opened = impl_->find_or_begin(frame);
   if (!opened) return;
@@ -83,6 +84,11 @@ void CallBuilder::on_data(const Frame& frame, std::span<const uint8_t> piece, in
   } else {
     (request ? call.request_tail_bytes : call.response_tail_bytes) += piece.size();
   }
+}
+
+void CallBuilder::on_window_update(const Frame& frame, uint32_t increment) {
+  const bool of_connection = frame.stream == 0 && frame.direction == Direction::client_to_server;
+  if (of_connection && !impl_->client_headers_seen) impl_->client_window_increment += increment;
 }
 
 void CallBuilder::on_rst_stream(const Frame& frame, uint32_t error_code) {

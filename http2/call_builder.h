@@ -63,6 +63,7 @@ class CallBuilder final : public ReaderSink {
   void on_frame(const Frame& frame) override;
   void on_headers(const Frame& frame, const HeaderList& fields, bool end_stream, bool readable) override;
   void on_data(const Frame& frame, std::span<const uint8_t> piece, int64_t time_ns) override;
+  void on_window_update(const Frame& frame, uint32_t increment) override;
   void on_rst_stream(const Frame& frame, uint32_t error_code) override;
   void on_goaway(const Frame& frame, uint32_t last_stream, uint32_t error_code,
                  std::span<const uint8_t> debug_bytes) override;

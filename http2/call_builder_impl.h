@@ -41,6 +41,9 @@ struct CallBuilder::Impl {
   bool answers_readable = true;
   uint32_t newest_stream = 0;
   std::deque<uint32_t> lingering;
+  // Of the connection's start, for whoever plays it again.
+  bool client_headers_seen = false;
+  uint32_t client_window_increment = 0;
   std::shared_ptr<const HeaderList> last_headers[2];  // by direction, with keep_for_state
 
   OpenCall* find(const Frame& frame) {

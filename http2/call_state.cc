@@ -110,6 +110,8 @@ void CallBuilder::Impl::keep_headers_for_state(OpenCall& opened, Direction direc
 
 void CallBuilder::save(capture::ConnectionState& out) const {
   out.set_newest_stream(impl_->newest_stream);
+  out.set_headers_seen(impl_->client_headers_seen);
+  out.set_client_window_increment(impl_->client_window_increment);
   std::size_t budget = kMaxSavedHeaderBytes;
   const auto save_one = [&](uint32_t id, const Impl::OpenCall& opened) {
     if (out.streams_size() >= kMaxSavedStreams) return;
@@ -166,6 +168,8 @@ void CallBuilder::restore(const capture::ConnectionState& state) {
   self.requests_readable = true;
   self.answers_readable = true;
   self.lingering.clear();
+  self.client_headers_seen = self.client_headers_seen || state.headers_seen();
+  self.client_window_increment = std::max(self.client_window_increment, state.client_window_increment());
   std::map<uint32_t, const capture::ConnectionState::Stream*> saved;
   for (const auto& stream : state.streams()) saved[stream.stream()] = &stream;
   for (auto at = self.open.begin(); at != self.open.end();) {

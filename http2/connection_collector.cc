@@ -71,7 +71,6 @@ void ConnectionCollector::learn_protocol(const capture::Chunk& chunk) {
 }
 
 void ConnectionCollector::gap(const capture::Gap& gap) {
-  has_traffic_ = true;
   connection_.gap_bytes += gap.bytes();
   const auto direction = static_cast<Direction>(gap.direction());
   next_offset_[index(direction)] = gap.offset() + gap.bytes();

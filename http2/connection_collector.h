@@ -59,7 +59,7 @@ class ConnectionCollector final : private ReaderSink {
   bool settings_seen_[2] = {false, false};
   bool frames_seen_[2] = {false, false};
   capture::Side first_end_ = capture::SIDE_UNKNOWN;
-  bool has_traffic_ = false;  // a chunk, a gap or a state
+  bool has_traffic_ = false;  // a chunk or a state
   int64_t last_ns_ = 0;
 };
 

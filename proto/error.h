@@ -17,6 +17,7 @@ enum class ErrorCode {
   torn,                 // the file ends too early
   over_limit,           // larger than a reader is willing to hold
   io,                   // the operating system refused
+  no_room,              // the disk, a quota or a limit of the file's size is full: it may pass
   address,              // an address or URL that cannot be used
   unreachable,          // nothing answers there
   protocol,             // the peer does not speak what it should

@@ -1,5 +1,6 @@
 #include "proxy/record_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/loop.h"
@@ -17,150 +18,368 @@ constexpr int kCalmLevel = 1;
 constexpr int kBusyLevel = -7;
 constexpr int kStrainedLevel = -20;
 
+// What the end of a file may take on a full disk: two Gaps for each connection, and something for all.
+constexpr std::size_t kEndBytes = 64 * 1024;
+constexpr std::size_t kEndBytesAConnection = 256;
+
+constexpr Loss kOneRecord{.chunks = 0, .bytes = 0, .records = 1, .gaps = 0};
+
 Direction from_proto(capture::Direction direction) {
   return direction == capture::SERVER_TO_CLIENT ? Direction::server_to_client : Direction::client_to_server;
 }
 
+void add(Loss& loss, const Loss& more) {
+  loss.chunks += more.chunks;
+  loss.bytes += more.bytes;
+  loss.records += more.records;
+  loss.gaps += more.gaps;
+}
+
 }  // namespace
 
-RecordWriter::RecordWriter(std::unique_ptr<CaptureWriter> file, MonotonicTime opened, Compression compression,
-                           OnProblem on_problem)
-    : file_(std::move(file)),
-      opened_(opened),
-      compression_(compression),
-      level_(compression.automatic ? kCalmLevel : compression.level),
-      on_problem_(std::move(on_problem)),
-      last_anchor_(opened) {}
+Result<std::unique_ptr<RecordWriter>> RecordWriter::start(CaptureRunOptions run_options, RecordWriterOptions options) {
+  if (options.compression.automatic) options.compression.level = kCalmLevel;
+  run_options.sync = options.sync;
+  run_options.compression_level = options.compression.level;
+  if (!options.monotonic_clock) options.monotonic_clock = net::monotonic_now;
+  if (!options.wall_clock) options.wall_clock = net::wall_now;
+  auto run = CaptureRun::begin(std::move(run_options));
+  if (!run) return std::unexpected(std::move(run.error()));
+  auto file = (*run)->create_next();
+  if (!file) return std::unexpected(std::move(file.error()));
+  return std::unique_ptr<RecordWriter>(new RecordWriter(std::move(*run), std::move(*file), std::move(options)));
+}
+
+RecordWriter::RecordWriter(std::unique_ptr<CaptureRun> run, std::unique_ptr<CaptureWriter> file,
+                           RecordWriterOptions options)
+    : run_(std::move(run)),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      level_(options_.compression.level),
+      last_anchor_(options_.opened),
+      anchor_offset_ns_(clock_offset_ns()) {
+  report_.files = 1;
+  file_->set_end_bytes(kEndBytes);
+  if (!options_.sync) return;
+  sync_ = std::make_unique<DiskSync>(options_.on_problem);
+  sync_->watch(file_->descriptor(), run_->path());
+  sync_->written();
+}
 
 RecordWriter::~RecordWriter() = default;
 
-void RecordWriter::write(const QueuedRecord& record, MonotonicTime now) {
-  if (file_->block_bytes_pending() == 0) block_started_ = now;
-  if (record.record) return write_other(*record.record);
-  write_chunk({.connection = record.connection,
-               .direction = record.direction,
-               .offset = record.offset,
-               .time_ns = record.time_ns,
-               .bytes = record.bytes.span(),
-               .end = capture::NOT_ENDED,
-               .error = {}});
-  if (const auto tap = taps_.find(record.connection); tap != taps_.end()) {
-    tap->second->read(record.direction, record.bytes.span(), record.time_ns);
-  }
+TrackedConnection* RecordWriter::find(ConnectionId id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void RecordWriter::write_chunk(const ChunkView& chunk) {
-  const std::size_t pending_before = file_->block_bytes_pending();
-  note(error_ ? std::unexpected(*error_) : file_->append_chunk(chunk), pending_before, chunk.bytes.size(), true);
+void RecordWriter::write(const QueuedRecord& record, MonotonicTime now) {
+  now_ = now;
+  if (file_->block_bytes_pending() == 0) block_started_ = now;
+  if (record.record) {
+    write_other(*record.record);
+  } else {
+    auto* const connection = find(record.connection);
+    write_chunk(connection, {.connection = record.connection,
+                             .direction = record.direction,
+                             .offset = record.offset,
+                             .time_ns = record.time_ns,
+                             .bytes = record.bytes.span(),
+                             .end = capture::NOT_ENDED,
+                             .error = {}});
+    if (connection) connection->tap->read(record.direction, record.bytes.span(), record.time_ns);
+  }
+  if (rotation_is_due(now)) rotate(now);
+}
+
+void RecordWriter::write_chunk(TrackedConnection* connection, const ChunkView& chunk) {
+  const Loss what{.chunks = 1, .bytes = chunk.bytes.size(), .records = 0, .gaps = 0};
+  const bool missed = outage_.has_value();
+  const auto where = put([&] { return file_->append_chunk(chunk); }, what);
+  if (!connection) return;
+  auto& part = connection->part(chunk.direction);
+  part.next = chunk.offset + chunk.bytes.size();
+  if (chunk.end != capture::NOT_ENDED) part.end = chunk.end;
+  if (missed) part.missed.add(chunk.offset, chunk.bytes.size(), 1, chunk.time_ns, chunk.time_ns);
+  if (where != Put::in_block) return;
+  part.in_block.add(chunk.offset, chunk.bytes.size(), 1, chunk.time_ns, chunk.time_ns);
+  note_in_block(*connection);
 }
 
 void RecordWriter::write_other(const capture::Record& record) {
   if (record.has_chunk()) {  // an end: it may have an error's name, which a queued chunk has no room for
     const auto& chunk = record.chunk();
-    write_chunk({.connection = chunk.connection(),
-                 .direction = from_proto(chunk.direction()),
-                 .offset = chunk.offset(),
-                 .time_ns = chunk.time_ns(),
-                 .bytes = {},
-                 .end = chunk.end(),
-                 .error = chunk.error()});
-    if (const auto tap = taps_.find(chunk.connection()); tap != taps_.end()) {
-      tap->second->end(from_proto(chunk.direction()), chunk.time_ns());
-    }
+    auto* const connection = find(chunk.connection());
+    write_chunk(connection, {.connection = chunk.connection(),
+                             .direction = from_proto(chunk.direction()),
+                             .offset = chunk.offset(),
+                             .time_ns = chunk.time_ns(),
+                             .bytes = {},
+                             .end = chunk.end(),
+                             .error = chunk.error()});
+    if (connection) connection->tap->end(from_proto(chunk.direction()), chunk.time_ns());
     return;
   }
-  if (record.has_connection_open()) {
-    append(record);
-    const auto id = record.connection_open().connection();
-    authorities_.opened(record.connection_open());
-    const auto on_index = [this](const capture::Record& index) {
-      append(index);
-      if (index.has_headers()) authorities_.read(index.headers());
-    };
-    taps_[id] = std::make_unique<Tap>(id, on_index, calls_);
-    return;
-  }
-  if (record.has_connection_close()) {
-    const auto& close = record.connection_close();
-    authorities_.closed(close.connection());
-    if (const auto tap = taps_.find(close.connection()); tap != taps_.end()) {
-      tap->second->close(close.time_ns());
-      taps_.erase(tap);
-    }
-    const std::size_t pending_before = file_->block_bytes_pending();
-    note(error_ ? std::unexpected(*error_) : file_->append_close(close), pending_before, 0, false);
-    return;
-  }
+  if (record.has_connection_open()) return write_open(record);
+  if (record.has_connection_close()) return write_close(record.connection_close());
+  if (record.has_gap()) return write_gap(record);
   append(record);
-  if (record.has_gap()) {
-    const auto& gap = record.gap();
-    ++loss_.gaps;
-    loss_.chunks += gap.records();
-    loss_.bytes += gap.bytes();
-    ++loss_of_gaps_.gaps;
-    loss_of_gaps_.chunks += gap.records();
-    loss_of_gaps_.bytes += gap.bytes();
-    const auto tap = taps_.find(gap.connection());
-    if (tap != taps_.end()) tap->second->gap(from_proto(gap.direction()), gap.reason());
+  if (record.has_tcp_info()) {
+    const auto& sample = record.tcp_info();
+    const bool upstream = sample.side() == capture::UPSTREAM;
+    if (auto* const connection = find(sample.connection())) connection->tcp_info[upstream ? 1 : 0] = sample;
   }
+}
+
+void RecordWriter::write_open(const capture::Record& record) {
+  const auto id = record.connection_open().connection();
+  authorities_.opened(record.connection_open());
+  auto& connection = connections_[id];
+  connection = std::make_unique<TrackedConnection>();
+  connection->id = id;
+  connection->open = record;
+  connection->tap = std::make_unique<Tap>(
+      id,
+      [this](const capture::Record& index) {
+        append(index);
+        if (index.has_headers()) authorities_.read(index.headers());
+      },
+      calls_);
+  connection->open_missed = outage_.has_value();
+  if (connection->open_missed) return;
+  if (put_record(record) != Put::in_block) return;
+  connection->open_in_block = true;
+  note_in_block(*connection);
+}
+
+void RecordWriter::write_close(const capture::ConnectionClose& close) {
+  authorities_.closed(close.connection());
+  const auto found = connections_.find(close.connection());
+  if (found == connections_.end()) {
+    put_close(close);
+    return;
+  }
+  found->second->tap->close(close.time_ns());
+  auto connection = std::move(found->second);
+  connections_.erase(found);
+  if (outage_) {
+    connection->tap.reset();
+    connection->close = close;
+    return keep_closed(std::move(connection));
+  }
+  const auto where = put_close(close);
+  connection->tap.reset();
+  if (where != Put::in_block) return;  // nothing of it is in the open block, which is written or given up
+  note_in_block(*connection);
+  closed_in_block_.push_back(std::move(connection));
+}
+
+// Of the queue: it was full.
+void RecordWriter::write_gap(const capture::Record& record) {
+  const auto& gap = record.gap();
+  const Loss lost{.chunks = gap.records(), .bytes = gap.bytes(), .records = 0, .gaps = 1};
+  const bool missed = outage_.has_value();
+  const auto where = missed ? Put::refused : put_record(record);
+  add(loss_, lost);
+  add(loss_of_gaps_, lost);
+  if (missed) --loss_.gaps;  // it becomes a part of a larger one
+  auto* const connection = find(gap.connection());
+  if (!connection) return;
+  const auto direction = from_proto(gap.direction());
+  auto& part = connection->part(direction);
+  part.next = gap.offset() + gap.bytes();
+  if (missed) part.missed.add(gap.offset(), gap.bytes(), gap.records(), gap.first_ns(), gap.last_ns());
+  if (where == Put::in_block) {
+    part.in_block.add(gap.offset(), gap.bytes(), gap.records(), gap.first_ns(), gap.last_ns());
+    note_in_block(*connection);
+  }
+  connection->tap->gap(direction, gap.reason());
 }
 
 void RecordWriter::append(const capture::Record& record) {
-  const std::size_t pending_before = file_->block_bytes_pending();
-  note(error_ ? std::unexpected(*error_) : file_->append(record), pending_before, 0, false);
+  put_record(record);
 }
 
-// Keeps the account of what is lost: at once where the file takes no more, and of the open block when that is noticed.
-void RecordWriter::note(const Result<void>& result, std::size_t pending_before, uint64_t chunk_bytes, bool is_chunk) {
-  const auto count = [&](Loss& loss) {
-    loss.bytes += chunk_bytes;
-    ++(is_chunk ? loss.chunks : loss.records);
-  };
-  if (result) {
-    if (file_->block_bytes_pending() <= pending_before) in_open_block_ = {};  // a block was written on the way
-    if (file_->block_bytes_pending() > 0) count(in_open_block_);
-    return;
+RecordWriter::Put RecordWriter::put_record(const capture::Record& record) {
+  return put([&] { return file_->append(record); }, kOneRecord);
+}
+
+RecordWriter::Put RecordWriter::put_close(const capture::ConnectionClose& close) {
+  return put([&] { return file_->append_close(close); }, kOneRecord);
+}
+
+template <typename Append>
+RecordWriter::Put RecordWriter::put(Append&& append, const Loss& what) {
+  if (error_ || outage_) {
+    add(loss_, what);
+    return Put::refused;
   }
-  count(loss_);
-  if (error_ || result.error().code == ErrorCode::over_limit) return;
-  give_up(result.error());
+  const uint64_t blocks = file_->blocks_written();
+  const Result<void> done = append();
+  if (done) {
+    if (file_->blocks_written() != blocks) {
+      block_written();
+      return Put::in_file;
+    }
+    add(in_open_block_, what);
+    return Put::in_block;
+  }
+  switch (done.error().code) {
+    case ErrorCode::over_limit: add(loss_, what); return Put::refused;
+    case ErrorCode::no_room:  // it is the last of a block that waits for room
+      add(in_open_block_, what);
+      begin_outage(done.error());
+      return Put::in_block;
+    default:
+      add(loss_, what);
+      give_up(done.error());
+      return Put::refused;
+  }
+}
+
+void RecordWriter::note_in_block(TrackedConnection& connection) {
+  if (!std::exchange(connection.in_list, true)) in_block_.push_back(&connection);
+}
+
+void RecordWriter::block_written() {
+  in_open_block_ = {};
+  for (auto* const connection : in_block_) connection->block_written();
+  in_block_.clear();
+  closed_in_block_.clear();
+  file_->set_end_bytes(kEndBytes + kEndBytesAConnection * connections_.size());
+  if (sync_) sync_->written();
 }
 
 void RecordWriter::give_up(const Error& error) {
   if (error_) return;
   error_ = error;
-  loss_.chunks += in_open_block_.chunks;
-  loss_.bytes += in_open_block_.bytes;
-  loss_.records += in_open_block_.records;
-  on_problem_(error.line() + "; the traffic goes on without being recorded");
+  add(loss_, in_open_block_);
+  in_open_block_ = {};
+  in_block_.clear();
+  closed_in_block_.clear();
+  outage_.reset();
+  options_.on_problem(error.line() + "; the traffic goes on without being recorded");
 }
 
 void RecordWriter::flush_if_due(MonotonicTime now) {
-  if (error_ || file_->block_bytes_pending() == 0 || now - block_started_ < kBlockAgeNs) return;
-  if (now - last_anchor_ >= kAnchorEveryNs) append_anchor(now);
-  if (const auto done = file_->flush(); !done) return give_up(done.error());
-  in_open_block_ = {};
+  now_ = now;
+  if (error_) return;
+  if (outage_) return look_for_room(now);
+  if (sync_) write_marks();
+  if (file_->block_bytes_pending() == 0 || now - block_started_ < kBlockAgeNs) return;
+  if (now - last_anchor_ >= kAnchorEveryNs || std::abs(clock_offset_ns() - anchor_offset_ns_) > kClockMoveNs) {
+    append_anchor();
+  }
+  flush();
+  if (rotation_is_due(now)) rotate(now);
 }
 
-void RecordWriter::append_anchor(MonotonicTime now) {
-  last_anchor_ = now;
+// False: what is in the block is not in the file.
+bool RecordWriter::flush() {
+  if (error_ || outage_) return false;
+  if (const auto done = file_->flush(); !done) {
+    done.error().code == ErrorCode::no_room ? begin_outage(done.error()) : give_up(done.error());
+    return false;
+  }
+  block_written();
+  return true;
+}
+
+// By how much the wall clock is ahead of the monotonic one.
+int64_t RecordWriter::clock_offset_ns() const {
+  return options_.wall_clock().unix_ns - options_.monotonic_clock().ns;
+}
+
+void RecordWriter::append_anchor() {
   capture::Record record;
   auto& anchor = *record.mutable_clock_anchor();
-  const auto monotonic = net::monotonic_now();
+  const auto monotonic = options_.monotonic_clock();
+  const auto wall = options_.wall_clock();
+  last_anchor_ = now_;
+  anchor_offset_ns_ = wall.unix_ns - monotonic.ns;
   anchor.set_monotonic_ns(monotonic.ns);
-  anchor.set_realtime_unix_ns(net::wall_now().unix_ns);
-  anchor.set_time_ns(monotonic - opened_);
+  anchor.set_realtime_unix_ns(wall.unix_ns);
+  anchor.set_time_ns(monotonic - options_.opened);
   append(record);
 }
 
+// What the disk would not promise stands in the capture, too.
+void RecordWriter::write_marks() {
+  for (const auto& line : sync_->take_failures()) {
+    if (report_.sync_failure.empty()) report_.sync_failure = line;
+    capture::Record record;
+    record.mutable_mark()->set_time_ns(now_ - options_.opened);
+    record.mutable_mark()->set_text(line + "; what was written before may not survive a power cut");
+    append(record);
+  }
+}
+
+bool RecordWriter::rotation_is_due(MonotonicTime now) const {
+  if (!run_->rotates() || error_ || outage_ || now < next_rotation_) return false;
+  const uint64_t bytes = file_->bytes_written() + file_->block_bytes_pending();
+  // However little room a file has, more of it is traffic than what repeats where the connections stand.
+  return bytes >= run_->rotate_bytes() && bytes >= 2 * opening_bytes_;
+}
+
+void RecordWriter::rotate(MonotonicTime now) {
+  now_ = now;
+  if (!flush()) return;
+  auto next = run_->create_next();
+  if (!next) {
+    next_rotation_ = MonotonicTime{now.ns + kRetryNs};
+    if (std::exchange(rotation_failure_told_, true)) return;
+    options_.on_problem(next.error().line() + "; recording goes on in " + run_->path());
+    return;
+  }
+  rotation_failure_told_ = false;
+  append_anchor();
+  if (const auto done = file_->finish(); !done) {
+    ++report_.unfinished;
+    options_.on_problem(done.error().line() + "; recording goes on in " + run_->path());
+  }
+  begin_file(std::move(*next));
+  if (const auto done = run_->delete_old(); !done) options_.on_problem(done.error().line());
+}
+
+void RecordWriter::begin_file(std::unique_ptr<CaptureWriter> file) {
+  outage_.reset();
+  block_written();
+  earlier_bytes_ += file_->bytes_written();
+  file_ = std::move(file);
+  ++report_.files;
+  file_->set_compression_level(level_);
+  file_->set_end_bytes(kEndBytes + kEndBytesAConnection * connections_.size());
+  block_started_ = now_;
+  if (sync_) {
+    sync_->watch(file_->descriptor(), run_->path());
+    sync_->written();
+  }
+  options_.on_new_file(run_->path());
+  append_anchor();
+  std::vector<TrackedConnection*> open;
+  for (const auto& [id, connection] : connections_) open.push_back(connection.get());
+  std::ranges::sort(open, {}, &TrackedConnection::id);
+  for (auto* const connection : open) {
+    connection->open_missed = true;
+    connection->continue_due = true;
+    connection->state_due = true;
+    connection->block_dropped = false;
+  }
+  for (auto* const connection : open) {
+    if (!catch_up(*connection, "")) break;
+  }
+  flush();
+  opening_bytes_ = file_->bytes_written();
+}
+
 void RecordWriter::choose_level(std::size_t queued_bytes) {
-  if (!compression_.automatic) return;
+  if (!options_.compression.automatic) return;
   level_ = queued_bytes < kCalmQueueBytes ? kCalmLevel : queued_bytes < kBusyQueueBytes ? kBusyLevel : kStrainedLevel;
   file_->set_compression_level(level_);
 }
 
 RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
-  for (auto& [id, tap] : taps_) tap->settle(now - opened_);
+  for (auto& [id, connection] : connections_) connection->tap->settle(now - options_.opened);
   return {.calls = calls_.total(),
           .methods = calls_.methods(),
           .outcomes = calls_.rows(),
@@ -168,17 +387,47 @@ RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
           .loss_of_gaps = loss_of_gaps_,
           .file_bytes = bytes_written(),
           .compression_level = level_,
-          .error = error_ ? error_->line() : ""};
+          .error = error_    ? error_->line()
+                   : outage_ ? outage_->error.line()
+                             : ""};
 }
 
 bool RecordWriter::idle() const {
-  return error_ || file_->block_bytes_pending() == 0;
+  return error_ || (!outage_ && file_->block_bytes_pending() == 0);
 }
 
 void RecordWriter::finish(MonotonicTime now) {
-  if (error_) return;
-  append_anchor(now);
-  if (const auto done = file_->finish(); !done && !error_) give_up(done.error());
+  now_ = now;
+  ending_ = true;
+  if (sync_ && !error_) {
+    flush();
+    sync_->sync_now();
+    write_marks();
+  }
+  if (outage_) look_for_room(MonotonicTime{outage_->next_look.ns});
+  if (outage_) end_in_outage();
+  if (!error_) append_anchor();
+  if (!error_) {
+    if (const auto done = file_->finish(); !done) {
+      give_up(done.error());
+    } else {
+      block_written();
+    }
+  }
+  if (!sync_) return;
+  sync_->finish();
+  if (const auto failures = sync_->take_failures(); !failures.empty() && report_.sync_failure.empty()) {
+    report_.sync_failure = failures.front();
+  }
+}
+
+FileReport RecordWriter::files() const {
+  FileReport report = report_;
+  report.bytes = bytes_written();
+  report.deleted = run_->deleted();
+  if (sync_) report.sync_failures = sync_->failures();
+  if (error_) report.error = error_->line();
+  return report;
 }
 
 }  // namespace ztape::proxy

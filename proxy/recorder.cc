@@ -14,8 +14,6 @@
 namespace ztape::proxy {
 namespace {
 
-constexpr int kFirstAutomaticLevel = 1;
-
 // What was left out of one direction since the last record of it that fitted.
 struct OpenGap {
   uint64_t offset = 0;
@@ -42,6 +40,7 @@ struct Recorder::Impl {
   SnapshotBoard board;
   uint64_t told_file_bytes = 0;  // of the thread
   RecordingReport report;
+  std::string first_path;
   bool finished = false;
 
   explicit Impl(RecorderOptions with) : options(std::move(with)), queue(options.queue_bytes) {}
@@ -54,25 +53,26 @@ struct Recorder::Impl {
       if (!batch.empty() && options.tell_status) board.note_change();
       writer->choose_level(queue.bytes_in_use());
       for (auto& record : batch) {
-        write(record);
+        guard([&] { writer->write(record, net::monotonic_now()); });
         const std::size_t cost = record.cost_bytes();
         record = QueuedRecord();  // lets the bytes go before the room is announced
         queue.release(cost);
         if (room_wanted.load() && has_room() && room_wanted.exchange(false)) on_room();
       }
       batch.clear();
-      writer->flush_if_due(net::monotonic_now());
+      guard([&] { writer->flush_if_due(net::monotonic_now()); });
       if (options.tell_status) tell_status(net::monotonic_now());
     }
-    writer->finish(net::monotonic_now());
+    guard([&] { writer->finish(net::monotonic_now()); });
   }
 
   // Out of memory, or a fault of ours: the recording suffers, the traffic must not.
-  void write(const QueuedRecord& record) {
+  template <typename Work>
+  void guard(Work&& work) {
     try {
-      writer->write(record, net::monotonic_now());
+      work();
     } catch (const std::exception& error) {
-      writer->give_up({ErrorCode::io, std::string("recording failed: ") + error.what(), options.path});
+      writer->give_up({ErrorCode::io, std::string("recording failed: ") + error.what(), writer->path()});
     }
   }
 
@@ -123,16 +123,25 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderOptions options) {
   start.mutable_opened()->set_monotonic_ns(opened.ns);
   start.mutable_opened()->set_realtime_unix_ns(net::wall_now().unix_ns);
   start.mutable_opened()->set_time_ns(0);
-  const WriterOptions writer_options{
-      .overwrite = options.overwrite,
-      .compression_level = options.compression.automatic ? kFirstAutomaticLevel : options.compression.level};
-  auto file = CaptureWriter::create(options.path, std::move(start), writer_options);
-  if (!file) return std::unexpected(std::move(file.error()));
+  CaptureRunOptions run;
+  run.path = options.path;
+  run.overwrite = options.overwrite;
+  run.rotate_bytes = options.rotate_bytes;
+  run.keep = options.keep;
+  run.start = std::move(start);
+  RecordWriterOptions writing;
+  writing.opened = opened;
+  writing.compression = options.compression;
+  writing.sync = options.sync;
+  writing.on_problem = options.on_problem;
+  writing.on_new_file = options.on_new_file;
+  auto writer = RecordWriter::start(std::move(run), std::move(writing));
+  if (!writer) return std::unexpected(std::move(writer.error()));
 
   auto impl = std::make_unique<Impl>(std::move(options));
   impl->opened = opened;
-  impl->writer =
-      std::make_unique<RecordWriter>(std::move(*file), opened, impl->options.compression, impl->options.on_problem);
+  impl->writer = std::move(*writer);
+  impl->first_path = impl->writer->path();
   impl->writer->watch_authorities(impl->options.on_notice);
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<Recorder>(new Recorder(std::move(impl)));
@@ -225,9 +234,12 @@ const RecordingReport& Recorder::finish() {
   self.thread.join();
   self.report.loss = self.writer->loss();
   self.report.calls = self.writer->calls();
-  self.report.file_bytes = self.writer->bytes_written();
-  if (self.writer->error()) self.report.error = self.writer->error()->line();
+  self.report.files = self.writer->files();
   return self.report;
+}
+
+const std::string& Recorder::first_path() const {
+  return impl_->first_path;
 }
 
 MonotonicTime Recorder::opened() const {

@@ -24,12 +24,17 @@ struct RecorderOptions {
   std::size_t queue_bytes = 16 * 1024 * 1024;
   bool hold_when_full = false;  // otherwise a Gap
   Compression compression;
+  uint64_t rotate_bytes = 0;  // goes on in a new file at this size; 0: one file
+  std::size_t keep = 0;       // the newest files; 0: all
+  bool sync = false;          // fdatasync about every second
   std::string tool_version;
   std::map<std::string, std::string> settings;  // the options in force, by their long names
   std::map<std::string, std::string> notes;
   bool tell_status = false;  // somebody looks at status() while it records
-  // On the recorder's thread: the file cannot be written any more; a line for the log.
+  // On the recorder's thread, or that of fdatasync: something is wrong with the files; a line for the log.
   std::function<void(const std::string&)> on_problem = [](const std::string&) {};
+  // The same: a new file was begun, by its path.
+  std::function<void(const std::string&)> on_new_file = [](const std::string&) {};
   // The same for what a user should know and need not do anything about.
   std::function<void(const std::string&)> on_notice = [](const std::string&) {};
 };
@@ -37,13 +42,17 @@ struct RecorderOptions {
 struct RecordingReport {
   Loss loss;
   CallCounts calls;
-  uint64_t file_bytes = 0;
-  std::string error;  // why the file is not whole, or ""
+  FileReport files;
+
+  // Everything that crossed is in the files, and they are what they shall be.
+  [[nodiscard]] bool whole() const {
+    return loss.nothing() && files.error.empty() && files.sync_failures == 0 && files.unfinished == 0;
+  }
 };
 
 class Recorder {
  public:
-  // Creates the file and starts the thread. Errors: those of CaptureWriter::create.
+  // Creates the first file and starts the thread. Errors: those of RecordWriter::start.
   static Result<std::unique_ptr<Recorder>> start(RecorderOptions options);
   ~Recorder();  // finishes
   Recorder(const Recorder&) = delete;
@@ -69,6 +78,7 @@ class Recorder {
   // Writes everything that waits, ends the thread and the file. Idempotent.
   const RecordingReport& finish();
 
+  [[nodiscard]] const std::string& first_path() const;  // of the first file
   [[nodiscard]] MonotonicTime opened() const;
   [[nodiscard]] int64_t since_opened_ns(MonotonicTime time) const { return time - opened(); }
 

@@ -2,7 +2,7 @@
 
 namespace ztape::proxy {
 Tap::Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts)
-    : builder_(connection, {.keep_headers = false, .keep_messages = false},
+    : builder_(connection, {.keep_headers = false, .keep_messages = false, .keep_for_state = true},
                [&counts](http2::Call&& call) { counts.add(call); }),
       index_(connection, std::move(append)),
       fan_out_{&builder_, &index_},
@@ -29,6 +29,11 @@ void Tap::close(int64_t time_ns) {
   if (first_end_ == Direction::client_to_server) how = http2::EndedBy::client_close;
   if (first_end_ == Direction::server_to_client) how = http2::EndedBy::server_close;
   builder_.close(how, time_ns);
+}
+
+void Tap::save(capture::ConnectionState& state) const {
+  reader_.save(state);
+  builder_.save(state);
 }
 
 }  // namespace ztape::proxy

@@ -26,6 +26,8 @@ class Tap {
   void gap(Direction direction, const std::string& reason);
   void end(Direction direction, int64_t time_ns);
   void close(int64_t time_ns);
+  // Where the connection stands, but for the ends of its directions.
+  void save(capture::ConnectionState& state) const;
   // Counts the calls that ended before that time, without waiting for what may still cross their end.
   void settle(int64_t time_ns) { builder_.settle(time_ns); }
 

@@ -331,7 +331,7 @@ TEST_F(ProxyLoad, ASlowDiskHoldsTheTrafficBackWhereThatIsAskedFor) {
   EXPECT_TRUE(traffic.connections.at(1).bytes[1] == all);
 }
 
-TEST_F(ProxyLoad, AFullDiskIsOneLineAndTheTrafficGoesOn) {
+TEST_F(ProxyLoad, AFullDiskIsOneLineAndAGapAndTheTrafficGoesOn) {
   start({"--compression", "none"}, {"sh", "-c", "ulimit -f 2048; exec \"$@\"", "sh"});
   connect();
   const std::string all = pattern(16 << 20);
@@ -339,15 +339,17 @@ TEST_F(ProxyLoad, AFullDiskIsOneLineAndTheTrafficGoesOn) {
     Sender sender(server_, all);
     EXPECT_TRUE(client_.receive(all.size()) == all);
   }
-  proxy_->process().wait_for_stderr("File too large; the traffic goes on without being recorded");
+  proxy_->process().wait_for_stderr("File too large; the traffic goes on, and recording does when there is room again");
   client_.send("still here");
   EXPECT_EQ(server_.receive(10), "still here");
   EXPECT_EQ(proxy_->stop(), 3);
   const auto out = proxy_->process().stdout_text();
   EXPECT_NE(out.find("lost: "), std::string::npos) << out;
   EXPECT_NE(out.find("File too large"), std::string::npos) << out;
-  // The file has the blocks that fitted, whole.
-  const auto recorded = read_traffic(capture_).connections.at(1).bytes[1];
+  // The file has the blocks that fitted, its end, and what is missing.
+  const auto traffic = read_traffic(capture_);
+  EXPECT_TRUE(traffic.whole);
+  const auto& recorded = traffic.connections.at(1).bytes[1];
   EXPECT_GT(recorded.size(), 0u);
   EXPECT_TRUE(recorded == all.substr(0, recorded.size()));
   const auto lost = out.substr(out.find("lost: "));
@@ -359,6 +361,9 @@ TEST_F(ProxyLoad, AFullDiskIsOneLineAndTheTrafficGoesOn) {
   }
   lost_bytes = std::stoull(digits);
   EXPECT_EQ(recorded.size() + lost_bytes, all.size() + 10);
+  uint64_t gap_bytes = 0;
+  for (const auto& gap : traffic.gaps) gap_bytes += gap.bytes();
+  EXPECT_EQ(gap_bytes, lost_bytes);
 }
 
 TEST_F(ProxyLoad, ASecondSignalEndsItAtOnce) {

@@ -45,7 +45,13 @@ TEST(ProxyUsage, WhatCannotBeDoneIsOneLineAndStatus2) {
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--compression", "20"}, "none, auto or 1 to 19");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--note", "novalue"}, "not key=value");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--max-connections", "0"}, "turn everyone away");
-  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--rotate-bytes", "1G"}, "rotate-bytes");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--rotate-bytes", "1K"},
+                     "--rotate-bytes: must be at least 64K");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--rotate-bytes", "1M", "--keep", "0"},
+                     "--keep: must be at least 1");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--keep", "3"}, "--keep: it needs --rotate-bytes");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", "-", "--rotate-bytes", "1M"}, "stdout is one file");
+  expect_usage_error({"--upstream", "127.0.0.1:1", "-w", file, "--sync", "always"}, "not none or interval");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", folder.file("none/a.ztape"), "--listen", "127.0.0.1:0"},
                      "No such file or directory");
   expect_usage_error({"--upstream", "127.0.0.1:1", "-w", "/dev/full", "--force", "--listen", "127.0.0.1:0"},

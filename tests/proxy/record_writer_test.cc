@@ -15,10 +15,13 @@ namespace {
 class RecordWriterTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = CaptureWriter::create(path_, {});
-    ASSERT_TRUE(file);
-    writer_ = std::make_unique<RecordWriter>(std::move(*file), MonotonicTime{0}, Compression{},
-                                             [this](const std::string& line) { problems_.push_back(line); });
+    CaptureRunOptions run;
+    run.path = path_;
+    RecordWriterOptions options;
+    options.on_problem = [this](const std::string& line) { problems_.push_back(line); };
+    auto writer = RecordWriter::start(std::move(run), std::move(options));
+    ASSERT_TRUE(writer) << writer.error().line();
+    writer_ = std::move(*writer);
   }
 
   void write(capture::Record record) { writer_->write(QueuedRecord(std::move(record)), now_); }
