@@ -1,4 +1,5 @@
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include "cli/account.h"
 #include "cli/command.h"
 #include "cli/descriptors.h"
+#include "cli/live_view.h"
 #include "cli/proxy_metrics.h"
 #include "cli/proxy_options.h"
 #include "cli/proxy_stopper.h"
@@ -136,7 +138,13 @@ int run_proxy(int argc, char** argv) {
     if (!listening) return fail("proxy", listening.error());
     metrics = std::move(*listening);
   }
-  command->recorder.tell_status = metrics != nullptr;
+  // Where people look on: not where they asked for quiet, or read the capture itself.
+  std::unique_ptr<Terminal> terminal;
+  if (!words->count("quiet") && !to_stdout) terminal = Terminal::behind(STDERR_FILENO);
+  std::optional<HeldLog> log;
+  if (terminal) log.emplace(Terminal::wants_color());
+  if (!terminal && !words->count("quiet") && !to_stdout) terminal = Terminal::behind(STDOUT_FILENO);
+  command->recorder.tell_status = metrics || terminal;
   auto recorder = proxy::Recorder::start(std::move(command->recorder));
   if (!recorder) return fail("proxy", recorder.error());
   const auto path = (*recorder)->first_path();
@@ -170,6 +178,9 @@ int run_proxy(int argc, char** argv) {
         "share it",
         to_stdout ? "keep it to yourself; a file" : path);
     if (tls) tls->tell();
+    std::optional<LiveView> view;
+    if (terminal) view.emplace(loop, std::move(terminal), log ? &*log : nullptr, path, look);
+    stopper.before_stop([&view] { view.reset(); });  // what is said from there on stands behind no table
     loop.run();
     stopper.leave_signals();
   }

@@ -52,6 +52,7 @@ void ProxyStopper::begin() {
 void ProxyStopper::stop() {
   if (state_ == State::stopping) return;
   state_ = State::stopping;
+  if (before_stop_) before_stop_();
   server_.stop();
   timer_.start(kDeliveryNs, [this] { loop_.stop(); });
   timer_.let_loop_end();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "net/loop.h"
 #include "proxy/proxy_server.h"
@@ -20,6 +22,8 @@ class ProxyStopper {
   };
   ProxyStopper(net::Loop& loop, proxy::ProxyServer& server, Times times);
 
+  // Called once, when the server is about to stop.
+  void before_stop(std::function<void()> callback) { before_stop_ = std::move(callback); }
   // From now on a signal has its usual effect: the disk may keep us from ending.
   void leave_signals();
 
@@ -33,6 +37,7 @@ class ProxyStopper {
   proxy::ProxyServer& server_;
   const int64_t drain_ns_;
   State state_ = State::running;
+  std::function<void()> before_stop_;
   net::Timer timer_;
   std::optional<net::StopSignals> signals_;
 };

@@ -209,6 +209,25 @@ HangupSignal::~HangupSignal() {
   watch_->close_handles();
 }
 
+WindowSignal::WindowSignal(Loop& loop, std::function<void()> callback)
+    : watch_(new SignalWatch(loop, {SIGWINCH}, [then = std::move(callback)](int) { then(); })) {}
+
+WindowSignal::~WindowSignal() {
+  watch_->close_handles();
+}
+
+JobSignals::JobSignals(Loop& loop, std::function<void()> on_suspend, std::function<void()> on_continue)
+    : continue_(new SignalWatch(loop, {SIGCONT}, [then = std::move(on_continue)](int) { then(); })) {
+  struct sigaction now{};
+  if (sigaction(SIGTSTP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) return;
+  suspend_ = new SignalWatch(loop, {SIGTSTP}, [then = std::move(on_suspend)](int) { then(); });
+}
+
+JobSignals::~JobSignals() {
+  if (suspend_) suspend_->close_handles();
+  continue_->close_handles();
+}
+
 struct Wakeup::Impl final : LoopHandle {
   uv_async_t async{};
   bool closing = false;

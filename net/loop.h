@@ -94,6 +94,32 @@ class HangupSignal {
   SignalWatch* watch_;
 };
 
+// The same for SIGWINCH: the terminal's window has another size.
+class WindowSignal {
+ public:
+  WindowSignal(Loop& loop, std::function<void()> callback);
+  ~WindowSignal();
+  WindowSignal(const WindowSignal&) = delete;
+  WindowSignal& operator=(const WindowSignal&) = delete;
+
+ private:
+  SignalWatch* watch_;
+};
+
+// The same for SIGTSTP (Ctrl-Z), which then does not stop the process: the callback does, by SIGSTOP; not where SIGTSTP
+// is ignored, as a shell without job control has it. And for SIGCONT.
+class JobSignals {
+ public:
+  JobSignals(Loop& loop, std::function<void()> on_suspend, std::function<void()> on_continue);
+  ~JobSignals();
+  JobSignals(const JobSignals&) = delete;
+  JobSignals& operator=(const JobSignals&) = delete;
+
+ private:
+  SignalWatch* suspend_ = nullptr;  // null: ignored
+  SignalWatch* continue_;
+};
+
 // Wakes the loop from another thread; wake-ups may merge.
 class Wakeup {
  public:

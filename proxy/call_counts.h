@@ -41,14 +41,14 @@ struct Outcome {
 
 // One method in a few numbers.
 struct MethodFigures {
-  std::string path;  // "": could not be read
+  std::string path{};  // "": could not be read
   uint64_t calls = 0;
   uint64_t in_flight = 0;
   uint64_t errors = 0;     // ended by the server in another way than well
   uint64_t cancelled = 0;  // by the client: reset, or its connection ended
   uint64_t unseen = 0;     // their end was not seen (Call::end_unseen)
-  std::optional<int64_t> p50_ns;
-  std::optional<int64_t> p95_ns;
+  std::optional<int64_t> p50_ns{};
+  std::optional<int64_t> p95_ns{};
   int64_t max_ns = 0;
 };
 

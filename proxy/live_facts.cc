@@ -14,7 +14,7 @@ LiveFacts look(const ProxyServer& server, const Recorder& recorder) {
           .recorder = recorder.status(),
           .loop_turns = lag.turns(),
           .loop_lag_max_ns = lag.max_ns(),
-          .loop_lag_now_ns = lag.last_max_ns()};
+          .loop_lag_now_ns = lag.recent_max_ns(now)};
 }
 
 }  // namespace ztape::proxy

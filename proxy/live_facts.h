@@ -19,7 +19,7 @@ struct LiveFacts {
   RecorderStatus recorder;
   Histogram loop_turns;  // since the start
   int64_t loop_lag_max_ns = 0;
-  int64_t loop_lag_now_ns = 0;  // the longest turn of the last interval in which something moved
+  int64_t loop_lag_now_ns = 0;  // LoopLag::recent_max_ns
 };
 
 // On the loop's thread, after ProxyServer::record_to().

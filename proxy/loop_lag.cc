@@ -6,6 +6,11 @@
 #include "proto/capture.pb.h"
 
 namespace ztape::proxy {
+namespace {
+
+constexpr int64_t kRecentNs = 3'000'000'000;
+
+}  // namespace
 
 void LoopLag::turn(MonotonicTime began, MonotonicTime ended) {
   of_interval_.add(ended - began);
@@ -33,6 +38,10 @@ bool LoopLag::end_interval(MonotonicTime now, capture::LoopLag& record) {
   record.set_timer_late_ns(late_ns);
   last_max_ns_ = std::max(turns.max_ns(), late_ns);
   return true;
+}
+
+int64_t LoopLag::recent_max_ns(MonotonicTime now) const {
+  return now - interval_began_ < kRecentNs ? last_max_ns_ : 0;
 }
 
 int64_t LoopLag::max_ns() const {

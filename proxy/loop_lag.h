@@ -32,8 +32,8 @@ class LoopLag {
   // Of all intervals, the one under way too.
   [[nodiscard]] const Histogram& turns() const { return turns_; }
   [[nodiscard]] int64_t max_ns() const;  // turns and timers
-  // Of the last interval that ended, 0 before: what a person who looks on calls now.
-  [[nodiscard]] int64_t last_max_ns() const { return last_max_ns_; }
+  // Of the last interval that ended; 0 where that is over for long: nothing moves. What who looks on calls now.
+  [[nodiscard]] int64_t recent_max_ns(MonotonicTime now) const;
 
  private:
   MonotonicTime opened_;

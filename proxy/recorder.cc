@@ -143,6 +143,7 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderOptions options) {
   impl->writer = std::move(*writer);
   impl->first_path = impl->writer->path();
   impl->writer->watch_authorities(impl->options.on_notice);
+  if (impl->options.tell_status) impl->board.post(impl->writer->snapshot(opened), opened);
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<Recorder>(new Recorder(std::move(impl)));
 }

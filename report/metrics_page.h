@@ -16,7 +16,7 @@ inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; c
 struct MetricsContext {
   std::string_view version;  // of this program
   WallTime started;
-  ProcessFigures process;
+  ProcessFigures process{};
 };
 
 // Any thread. docs/proxy.md lists the metrics.

@@ -45,12 +45,6 @@ std::size_t utf8_length(std::string_view text) {
   return forging ? 0 : length;
 }
 
-// Columns a terminal needs: code points, which is right for what we print.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
-}
-
 using Columns = std::vector<Table::Column>;
 
 std::size_t width_of(const std::vector<std::size_t>& widths, const std::vector<bool>& shown) {
@@ -83,7 +77,7 @@ std::string line_of(const Columns& columns, const std::vector<std::size_t>& widt
   bool first = true;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!shown[i]) continue;
-    const std::string padding(widths[i] - std::min(widths[i], width(cells[i])), ' ');
+    const std::string padding(widths[i] - std::min(widths[i], text_width(cells[i])), ' ');
     if (!first) row += "  ";
     first = false;
     row += columns[i].align == Table::Align::right ? padding + cells[i] : cells[i] + padding;
@@ -94,10 +88,15 @@ std::string line_of(const Columns& columns, const std::vector<std::size_t>& widt
 
 }  // namespace
 
+std::size_t text_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
+}
+
 std::string shortened(std::string_view text, std::size_t room) {
   constexpr std::size_t kLeast = 8;
   room = std::max(room, kLeast);
-  if (width(text) <= room) return std::string(text);
+  if (text_width(text) <= room) return std::string(text);
   std::size_t at = 0;
   for (std::size_t columns = 0; at < text.size(); ++at) {
     if ((static_cast<uint8_t>(text[at]) & 0xc0) != 0x80 && columns++ == room - 3) break;
@@ -167,8 +166,8 @@ void Table::row(std::vector<std::string> cells) {
 std::string Table::text(std::size_t room) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t widest = width(columns_[i].head);
-    for (const auto& cells : rows_) widest = std::max(widest, width(cells[i]));
+    std::size_t widest = text_width(columns_[i].head);
+    for (const auto& cells : rows_) widest = std::max(widest, text_width(cells[i]));
     widths.push_back(widest);
   }
   const auto shown = columns_that_fit(columns_, widths, room == 0 ? 0 : room - std::min(room, indent_.size()));
@@ -196,7 +195,7 @@ std::string Table::text(std::size_t room) const {
 RunningTable::RunningTable(std::vector<Table::Column> columns, std::vector<std::size_t> widths, std::size_t room)
     : columns_(std::move(columns)), widths_(std::move(widths)) {
   widths_.resize(columns_.size());
-  for (std::size_t i = 0; i < columns_.size(); ++i) widths_[i] = std::max(widths_[i], width(columns_[i].head));
+  for (std::size_t i = 0; i < columns_.size(); ++i) widths_[i] = std::max(widths_[i], text_width(columns_[i].head));
   shown_ = columns_that_fit(columns_, widths_, room);
 }
 
@@ -207,7 +206,7 @@ std::string RunningTable::head() {
 }
 
 std::string RunningTable::row(const std::vector<std::string>& cells) {
-  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], width(cells[i]));
+  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], text_width(cells[i]));
   return line_of(columns_, widths_, shown_, "", cells);
 }
 

@@ -19,6 +19,9 @@ std::string count(uint64_t number);
 // "1 call", "2 calls"
 std::string counted(uint64_t number, std::string_view noun);
 
+// Columns a terminal needs: code points, which is right for what we print.
+std::size_t text_width(std::string_view text);
+
 // Text from the wire made safe to show: control characters, escapes and what is not UTF-8 become \xNN. Longer than
 // `longest` bytes: cut, with "..." behind. 0: never cut.
 std::string escaped(std::string_view wire_text, std::size_t longest = 0);

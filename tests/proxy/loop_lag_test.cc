@@ -31,7 +31,8 @@ TEST(LoopLag, ABlockedLoopIsInTheRecordOfItsInterval) {
   EXPECT_LE(record.bucket_top_ns(0), 20'000 + 20'000 / 16);
   EXPECT_EQ(record.bucket_turns(1), 1u);
   EXPECT_EQ(record.bucket_top_ns(1), 37'000'000);
-  EXPECT_EQ(lag.last_max_ns(), 37'000'000);
+  EXPECT_EQ(lag.recent_max_ns(at_ms(1500)), 37'000'000);
+  EXPECT_EQ(lag.recent_max_ns(at_ms(9000)), 0);
 }
 
 TEST(LoopLag, AnIntervalHasItsOwnTurnsOnlyAndTheTotalHasAll) {
@@ -47,7 +48,7 @@ TEST(LoopLag, AnIntervalHasItsOwnTurnsOnlyAndTheTotalHasAll) {
   EXPECT_EQ(second.interval_ns(), 2'000'000'000);
   EXPECT_EQ(lag.turns().count(), 2u);
   EXPECT_EQ(lag.max_ns(), 3'000'000);
-  EXPECT_EQ(lag.last_max_ns(), 1'000'000);
+  EXPECT_EQ(lag.recent_max_ns(at_ms(3500)), 1'000'000);
   capture::LoopLag none;
   EXPECT_FALSE(lag.end_interval(at_ms(4000), none));
 }

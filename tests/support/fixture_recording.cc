@@ -63,18 +63,16 @@ void play(const FixtureConnection& connection, Ends& ends, Cutter cutter) {
 
 }  // namespace
 
-FixtureRecording record_fixture(const std::string& fixture_name, const std::string& capture, Cuts cuts, uint32_t seed,
-                                const std::vector<std::string>& more_options) {
-  const auto connections = load_fixture(fixture_name);
-  ListeningSocket listener;
-  ProxyProcess proxy(listener.address(), capture, more_options);
+void send_fixture(const std::string& fixture, const ProxyProcess& proxy, ListeningSocket& server, Cuts cuts,
+                  uint32_t seed) {
+  const auto connections = load_fixture(fixture);
   std::vector<Ends> ends;
   for (std::size_t i = 0; i < connections.size(); ++i) {
     auto client = Socket::connect(proxy.address());
-    auto server = listener.accept();  // before the next client connects: so the numbers agree
+    auto accepted = server.accept();  // before the next client connects: so the numbers agree
     client.set_nodelay();
-    server.set_nodelay();
-    ends.push_back({std::move(client), std::move(server)});
+    accepted.set_nodelay();
+    ends.push_back({std::move(client), std::move(accepted)});
   }
   std::vector<std::exception_ptr> failures(connections.size());
   std::vector<std::thread> players;
@@ -91,7 +89,13 @@ FixtureRecording record_fixture(const std::string& fixture_name, const std::stri
   for (const auto& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  ends.clear();
+}
+
+FixtureRecording record_fixture(const std::string& fixture, const std::string& capture, Cuts cuts, uint32_t seed,
+                                const std::vector<std::string>& more_options) {
+  ListeningSocket listener;
+  ProxyProcess proxy(listener.address(), capture, more_options);
+  send_fixture(fixture, proxy, listener, cuts, seed);
   FixtureRecording recording;
   recording.status = proxy.stop();
   recording.capture = capture;

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/proxy_process.h"
+#include "tests/support/sockets.h"
+
 namespace ztape::test {
 
 enum class Cuts {
@@ -20,6 +23,11 @@ struct FixtureRecording {
   std::string out;      // its stdout
   std::string err;
 };
+
+// Sends all connections of the fixture through a proxy at once, whose upstream `server` is. Throws std::runtime_error
+// where bytes do not arrive as they were sent.
+void send_fixture(const std::string& fixture, const ProxyProcess& proxy, ListeningSocket& server,
+                  Cuts cuts = Cuts::as_recorded, uint32_t seed = 1);
 
 // All connections of the fixture go through one proxy at once; connection N is connection N of the capture. `capture`
 // is the file to make. Throws std::runtime_error where bytes do not arrive as they were sent.
