@@ -24,7 +24,6 @@ using Lines = std::vector<std::string>;
 
 struct LiveView::Impl {
   std::unique_ptr<Terminal> terminal;
-  std::string file;
   std::function<proxy::LiveFacts()> look;
   net::Timer timer;
   net::Wakeup on_log_line;
@@ -37,10 +36,8 @@ struct LiveView::Impl {
   MonotonicTime drawn_at;
   int busy_ticks = kBusyTicksAfterChange;
 
-  Impl(net::Loop& loop, std::unique_ptr<Terminal> on, HeldLog* held, std::string capture,
-       std::function<proxy::LiveFacts()> facts)
+  Impl(net::Loop& loop, std::unique_ptr<Terminal> on, HeldLog* held, std::function<proxy::LiveFacts()> facts)
       : terminal(std::move(on)),
-        file(std::move(capture)),
         look(std::move(facts)),
         timer(loop),
         on_log_line(loop, [this] { tick_soon(); }),
@@ -96,8 +93,8 @@ struct LiveView::Impl {
     const auto size = terminal->size();
     std::vector<std::string> table;
     if (terminal->in_foreground()) {
-      table = report::live_table(
-          facts, rates, {.columns = size.columns, .rows = size.rows, .color = Terminal::wants_color(), .file = file});
+      table = report::live_table(facts, rates,
+                                 {.columns = size.columns, .rows = size.rows, .color = Terminal::wants_color()});
     }
     const auto lines = text_of(log ? log->take() : Lines());
     if (table == drawn && size == drawn_size && lines.empty()) return false;
@@ -131,9 +128,9 @@ struct LiveView::Impl {
   }
 };
 
-LiveView::LiveView(net::Loop& loop, std::unique_ptr<Terminal> terminal, HeldLog* log, std::string file,
+LiveView::LiveView(net::Loop& loop, std::unique_ptr<Terminal> terminal, HeldLog* log,
                    std::function<proxy::LiveFacts()> look)
-    : impl_(std::make_unique<Impl>(loop, std::move(terminal), log, std::move(file), std::move(look))) {}
+    : impl_(std::make_unique<Impl>(loop, std::move(terminal), log, std::move(look))) {}
 
 LiveView::~LiveView() = default;
 

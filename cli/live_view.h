@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "cli/held_log.h"
 #include "cli/terminal.h"
@@ -15,10 +14,8 @@ namespace ztape::cli {
 
 class LiveView {
  public:
-  // `log`: set where the log's lines would come to this terminal too; must outlive the view. `file`: the capture's
-  // name.
-  LiveView(net::Loop& loop, std::unique_ptr<Terminal> terminal, HeldLog* log, std::string file,
-           std::function<proxy::LiveFacts()> look);
+  // `log`: set where the log's lines would come to this terminal too; must outlive the view.
+  LiveView(net::Loop& loop, std::unique_ptr<Terminal> terminal, HeldLog* log, std::function<proxy::LiveFacts()> look);
   // Takes the table away and gives the log its terminal back.
   ~LiveView();
   LiveView(const LiveView&) = delete;

@@ -179,7 +179,7 @@ int run_proxy(int argc, char** argv) {
         to_stdout ? "keep it to yourself; a file" : path);
     if (tls) tls->tell();
     std::optional<LiveView> view;
-    if (terminal) view.emplace(loop, std::move(terminal), log ? &*log : nullptr, path, look);
+    if (terminal) view.emplace(loop, std::move(terminal), log ? &*log : nullptr, look);
     stopper.before_stop([&view] { view.reset(); });  // what is said from there on stands behind no table
     loop.run();
     stopper.leave_signals();

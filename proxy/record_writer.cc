@@ -385,6 +385,8 @@ RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
           .outcomes = calls_.rows(),
           .loss = loss_,
           .loss_of_gaps = loss_of_gaps_,
+          .file = path(),
+          .files = report_.files,
           .file_bytes = bytes_written(),
           .compression_level = level_,
           .error = error_    ? error_->line()

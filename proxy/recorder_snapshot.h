@@ -16,9 +16,11 @@ struct RecorderSnapshot {
   uint64_t calls = 0;
   std::vector<MethodFigures> methods;  // by path
   std::map<CallCounts::Key, Outcome> outcomes;
-  Loss loss;          // as far as the recorder's thread has come
-  Loss loss_of_gaps;  // the part of it that Gap records of the queue made
-  uint64_t file_bytes = 0;
+  Loss loss;                // as far as the recorder's thread has come
+  Loss loss_of_gaps;        // the part of it that Gap records of the queue made
+  std::string file;         // the newest one's path
+  uint64_t files = 0;       // how many there were
+  uint64_t file_bytes = 0;  // in all of them
   int compression_level = 0;
   std::string error;  // why the file cannot be written any more, or ""
 };

@@ -64,6 +64,7 @@ struct Part {
   std::string label;
   std::string text;
   Style style = Style::plain;
+  int dispensable = 0;  // the highest is left out first where the window is small; 0: never
   [[nodiscard]] std::size_t width() const { return text_width(label) + (label.empty() ? 0 : 1) + text_width(text); }
 };
 
@@ -115,14 +116,28 @@ void flow(std::vector<std::string>& lines, const std::vector<Part>& parts, const
   lines.push_back(std::move(line));
 }
 
+// What is wrong comes first: the window may end after any line.
 std::vector<Part> connection_parts(const LiveFacts& facts, const LiveRates& rates) {
-  std::string calls = count(facts.recorder.of_thread->calls);
+  const auto& thread = *facts.recorder.of_thread;
+  const auto& loss = facts.recorder.loss;
+  std::vector<Part> parts;
+  if (!thread.error.empty()) {
+    parts.push_back({.label = "NOT RECORDING:", .text = escaped(thread.error, 200), .style = Style::alarm});
+  }
+  std::string calls = count(thread.calls);
   if (const double rate = rates.calls_a_second(); rate > 0) calls += " (" + per_second(rate) + "/s)";
-  std::vector<Part> parts{
-      {.label = "up", .text = uptime(facts.uptime_ns), .style = Style::bold},
-      {.label = "connections",
-       .text = count(facts.open_connections) + " open, " + count(facts.counts.connections) + " in all"},
-      {.label = "calls", .text = calls}};
+  parts.push_back({.label = "up", .text = uptime(facts.uptime_ns), .style = Style::bold, .dispensable = 2});
+  parts.push_back({.label = "connections",
+                   .text = count(facts.open_connections) + " open, " + count(facts.counts.connections) + " in all",
+                   .dispensable = 1});
+  parts.push_back({.label = "calls", .text = calls, .dispensable = 1});
+  Part lost{.label = "lost", .text = "nothing"};
+  if (!loss.nothing()) {
+    lost.text = byte_count(loss.bytes) + " in " + counted(loss.chunks, "chunk");
+    if (loss.records > 0) lost.text += ", " + counted(loss.records, "record");
+    lost.style = Style::alarm;
+  }
+  parts.push_back(std::move(lost));
   const auto& counts = facts.counts;
   const auto alarm = [&](const std::string& label, uint64_t number) {
     if (number > 0) parts.push_back({.label = label, .text = count(number), .style = Style::alarm});
@@ -140,39 +155,59 @@ std::vector<Part> traffic_parts(const LiveFacts& facts, const LiveRates& rates) 
   for (const auto direction : kDirections) {
     const auto now = static_cast<uint64_t>(rates.bytes_a_second(direction));
     parts.push_back({.label = direction == Direction::client_to_server ? "to indexer" : "to wallets",
-                     .text = byte_count(now) + "/s (" + byte_count(facts.counts.bytes[index(direction)]) + ")"});
+                     .text = byte_count(now) + "/s (" + byte_count(facts.counts.bytes[index(direction)]) + ")",
+                     .dispensable = direction == Direction::client_to_server ? 4 : 3});
   }
+  const bool late = facts.loop_lag_now_ns > kMuchLagNs;
   parts.push_back({.label = "loop lag",
                    .text = (facts.loop_lag_now_ns > 0 ? duration(facts.loop_lag_now_ns) : std::string("-")) + " (max " +
                            duration(facts.loop_lag_max_ns) + ")",
-                   .style = facts.loop_lag_now_ns > kMuchLagNs ? Style::warning : Style::plain});
+                   .style = late ? Style::warning : Style::plain,
+                   .dispensable = late ? 2 : 5});
   return parts;
 }
 
-std::vector<Part> recorder_parts(const LiveFacts& facts, const std::string& file) {
+std::vector<Part> recorder_parts(const LiveFacts& facts) {
   const auto& recorder = facts.recorder;
   const auto& thread = *recorder.of_thread;
   const bool filling = recorder.queue_bytes > recorder.queue_limit_bytes / 2;
-  std::vector<Part> parts{{.label = end_of(escaped(file), kLongestFile), .text = byte_count(thread.file_bytes)},
+  std::string size = byte_count(thread.file_bytes);
+  if (thread.files > 1) size += " in " + counted(thread.files, "file");
+  std::vector<Part> parts{{.label = end_of(escaped(thread.file), kLongestFile), .text = size, .dispensable = 4},
                           {.label = "queue",
                            .text = byte_count(recorder.queue_bytes) + " of " + byte_count(recorder.queue_limit_bytes),
-                           .style = filling ? Style::warning : Style::plain},
-                          {.label = "zstd", .text = std::to_string(thread.compression_level)}};
+                           .style = filling ? Style::warning : Style::plain,
+                           .dispensable = filling ? 2 : 6},
+                          {.label = "zstd", .text = std::to_string(thread.compression_level), .dispensable = 7}};
   if (facts.counts.holds > 0) {
-    parts.push_back({.label = "waited for the disk", .text = count(facts.counts.holds), .style = Style::warning});
-  }
-  const auto& loss = recorder.loss;
-  Part lost{.label = "lost", .text = "nothing"};
-  if (!loss.nothing()) {
-    lost.text = byte_count(loss.bytes) + " in " + counted(loss.chunks, "chunk");
-    if (loss.records > 0) lost.text += ", " + counted(loss.records, "record");
-    lost.style = Style::alarm;
-  }
-  parts.push_back(std::move(lost));
-  if (!thread.error.empty()) {
-    parts.push_back({.label = "NOT RECORDING:", .text = escaped(thread.error, 200), .style = Style::alarm});
+    parts.push_back(
+        {.label = "waited for the disk", .text = count(facts.counts.holds), .style = Style::warning, .dispensable = 3});
   }
   return parts;
+}
+
+// The lines above the methods: a third of the window, or three lines, unless more is wrong than that.
+std::vector<std::string> head_lines(const LiveFacts& facts, const LiveRates& rates, const LiveTableOptions& options) {
+  std::array groups{connection_parts(facts, rates), traffic_parts(facts, rates), recorder_parts(facts)};
+  const std::size_t most = std::min(std::max<std::size_t>(3, options.rows / 3), options.rows - 1);
+  for (;;) {
+    std::vector<std::string> lines;
+    for (const auto& group : groups) {
+      if (!group.empty()) flow(lines, group, options);
+    }
+    if (lines.size() <= most) return lines;
+    std::vector<Part>* from = nullptr;
+    std::size_t least = 0;  // the last of the most dispensable ones
+    for (auto& group : groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        if (group[i].dispensable == 0 || (from && group[i].dispensable < (*from)[least].dispensable)) continue;
+        from = &group;
+        least = i;
+      }
+    }
+    if (!from) return lines;
+    from->erase(from->begin() + static_cast<std::ptrdiff_t>(least));
+  }
 }
 
 struct Column {
@@ -199,14 +234,14 @@ const std::vector<Column>& all_columns() {
   using R = LiveRates;
   static const std::vector<Column> kColumns{
       {"calls", 10, 0, [](const M& m, const R&) { return compact(m.calls, 10); }},
-      {"/s", 6, 3, [](const M& m, const R& r) { return per_second(r.calls_a_second(m.path)); }},
-      {"open", 5, 4, [](const M& m, const R&) { return compact(m.in_flight, 5); }},
-      {"errors", 7, 1, [](const M& m, const R&) { return compact(m.errors, 7); }, true},
-      {"cancelled", 9, 7, [](const M& m, const R&) { return compact(m.cancelled, 9); }},
-      {"unseen", 7, 6, [](const M& m, const R&) { return compact(m.unseen, 7); }, true},
+      {"/s", 6, 4, [](const M& m, const R& r) { return per_second(r.calls_a_second(m.path)); }},
+      {"open", 5, 5, [](const M& m, const R&) { return compact(m.in_flight, 5); }},
+      {"errors", 6, 1, [](const M& m, const R&) { return compact(m.errors, 6); }, true},
+      {"cancelled", 9, 8, [](const M& m, const R&) { return compact(m.cancelled, 9); }},
+      {"unseen", 7, 7, [](const M& m, const R&) { return compact(m.unseen, 7); }, true},
       {"p50 ms", 7, 2, [](const M& m, const R&) { return or_dash(m.p50_ns); }},
-      {"p95 ms", 7, 2, [](const M& m, const R&) { return or_dash(m.p95_ns); }},
-      {"max ms", 7, 5, [](const M& m, const R&) { return m.calls > 0 ? milliseconds(m.max_ns) : "-"; }}};
+      {"p95 ms", 7, 3, [](const M& m, const R&) { return or_dash(m.p95_ns); }},
+      {"max ms", 7, 6, [](const M& m, const R&) { return m.calls > 0 ? milliseconds(m.max_ns) : "-"; }}};
   return kColumns;
 }
 
@@ -296,13 +331,10 @@ void add_methods(std::vector<std::string>& lines, const LiveFacts& facts, const 
 
 std::vector<std::string> live_table(const proxy::LiveFacts& facts, const LiveRates& rates,
                                     const LiveTableOptions& options) {
-  std::vector<std::string> lines;
-  if (options.columns < kNarrowestName) return lines;
-  flow(lines, connection_parts(facts, rates), options);
-  flow(lines, traffic_parts(facts, rates), options);
-  flow(lines, recorder_parts(facts, options.file), options);
+  if (options.columns < kNarrowestName || options.rows < 2) return {};
+  auto lines = head_lines(facts, rates, options);
   add_methods(lines, facts, rates, options);
-  if (lines.size() + 1 > options.rows) lines.resize(options.rows > 1 ? options.rows - 1 : 0);
+  if (lines.size() >= options.rows) lines.resize(options.rows - 1);
   return lines;
 }
 

@@ -14,11 +14,11 @@ struct LiveTableOptions {
   std::size_t columns = 80;
   std::size_t rows = 24;  // of the window; the table leaves the last one free
   bool color = false;
-  std::string file{};  // the capture's name
 };
 
 // Lines without line ends, none wider than the window, at most rows - 1 of them. Of more methods than there is room for
-// those with the most calls are shown, by name; the last line counts the others.
+// those with the most calls are shown, by name; the last line counts the others. Where the window is small, what
+// matters less is left out first: what was lost and what failed stand there as long as there is a line for it.
 std::vector<std::string> live_table(const proxy::LiveFacts& facts, const LiveRates& rates,
                                     const LiveTableOptions& options);
 

@@ -63,7 +63,7 @@ TEST_F(ProxyLive, ACallIsInTheTableLogLinesStandAboveItAndTheSummaryTakesItsPlac
   proxy.wait_for(" calls 1");
   proxy.wait_for("the failed call", [](const Screen& screen) {
     return std::ranges::any_of(screen.lines(), [](const auto& line) {
-      return line.starts_with(" GetBlock  ") && line.find(" 0       1 ") != std::string::npos;
+      return line.starts_with(" GetBlock  ") && line.find(" 0      1 ") != std::string::npos;
     });
   });
 
@@ -108,6 +108,23 @@ TEST_F(ProxyLive, TheTableFitsTheWindowAlsoWhenItChanges) {
   proxy.wait_for("a narrow table", [&](const Screen& screen) {
     return screen.text().find(" waiting for the first call\n") != std::string::npos && widest(screen) <= 40;
   });
+  proxy.signal(SIGTERM);
+  EXPECT_EQ(proxy.wait(), 0);
+}
+
+TEST_F(ProxyLive, SuspendedItLeavesACleanTerminalAndThenTheTableIsBack) {
+  PtyProcess proxy(command(), 100, 20, {"TERM=xterm", "NO_COLOR=1"});
+  for (int i = 0; i < 2; ++i) {
+    proxy.wait_for(" waiting for the first call\n");
+    proxy.signal(SIGTSTP);
+    proxy.wait_for_stop();
+    proxy.wait_for("a clean terminal", [](const Screen& screen) {
+      return screen.text().find(" up ") == std::string::npos && screen.text().find(" waiting for") == std::string::npos;
+    });
+    proxy.signal(SIGCONT);
+  }
+  proxy.wait_for(" waiting for the first call\n");
+  EXPECT_EQ(count_lines(proxy.screen(), " up "), 1u) << proxy.screen().text();
   proxy.signal(SIGTERM);
   EXPECT_EQ(proxy.wait(), 0);
 }

@@ -24,6 +24,8 @@ class LiveTable : public testing::Test {
     facts_.loop_turns.add(200'000);
     facts_.loop_lag_now_ns = 200'000;
     facts_.loop_lag_max_ns = 3'100'000;
+    snapshot_.file = "sync.ztape";
+    snapshot_.files = 1;
     snapshot_.file_bytes = 3'328'599'654;
     snapshot_.compression_level = -7;
     method("GetBlockRange",
@@ -38,8 +40,7 @@ class LiveTable : public testing::Test {
     snapshot_.methods.push_back(std::move(figures));
   }
 
-  std::vector<std::string> draw(LiveTableOptions options) {
-    options.file = "sync.ztape";
+  std::vector<std::string> draw(const LiveTableOptions& options) {
     facts_.recorder.of_thread = std::make_shared<const proxy::RecorderSnapshot>(snapshot_);
     rates_.add(facts_);
     auto lines = live_table(facts_, rates_, options);
@@ -63,15 +64,15 @@ std::string joined(const std::vector<std::string>& lines) {
 
 TEST_F(LiveTable, SaysInAnOrdinaryWindowWhatThereIsToSay) {
   EXPECT_EQ(joined(draw({.columns = 80, .rows = 24})),
-            " up 2:13   connections 12 open, 48 in all   calls 1,515\n"
+            " up 2:13   connections 12 open, 48 in all   calls 1,515   lost nothing\n"
             " to indexer 0 B/s (35.1 MiB)   to wallets 0 B/s (4.20 GiB)\n"
             " loop lag 0.20 ms (max 3.10 ms)\n"
-            " sync.ztape 3.10 GiB   queue 0 B of 16.0 MiB   zstd -7   lost nothing\n"
+            " sync.ztape 3.10 GiB   queue 0 B of 16.0 MiB   zstd -7\n"
             "\n"
-            " method             calls     /s  open  errors cancelled  p50 ms  p95 ms  max ms\n"
-            " GetBlockRange      1,204      -     2       0         0    44.0    48.1    1204\n"
-            " GetTreeState         310      -     0       3         0    0.14    0.31    2.20\n"
-            " Ping                   1      -     0       0         0       -       -   0.090\n");
+            " method             calls     /s  open errors cancelled  p50 ms  p95 ms  max ms\n"
+            " GetBlockRange      1,204      -     2      0         0    44.0    48.1    1204\n"
+            " GetTreeState         310      -     0      3         0    0.14    0.31    2.20\n"
+            " Ping                   1      -     0      0         0       -       -   0.090\n");
 }
 
 TEST_F(LiveTable, AWideWindowHasMoreColumnsAndANarrowOneFewer) {
@@ -87,6 +88,34 @@ TEST_F(LiveTable, AWideWindowHasMoreColumnsAndANarrowOneFewer) {
   EXPECT_EQ(narrow.find("max ms"), std::string::npos);
   EXPECT_NE(narrow.find("errors"), std::string::npos);
   EXPECT_NE(narrow.find("calls"), std::string::npos);
+}
+
+TEST_F(LiveTable, ASmallWindowLeavesOutWhatMattersLessAndHasMethodsStill) {
+  EXPECT_EQ(joined(draw({.columns = 40, .rows = 10})),
+            " up 2:13\n"
+            " connections 12 open, 48 in all\n"
+            " calls 1,515   lost nothing\n"
+            "\n"
+            " method             calls errors  p50 ms\n"
+            " GetBlockRange      1,204      0    44.0\n"
+            " GetTreeState         310      3    0.14\n"
+            " Ping                   1      0       -\n");
+}
+
+TEST_F(LiveTable, WhatIsWrongStandsThereAsLongAsThereIsALine) {
+  facts_.recorder.loss = {.chunks = 12, .bytes = 3'145'728, .gaps = 1};
+  EXPECT_EQ(joined(draw({.columns = 40, .rows = 2})), " lost 3.00 MiB in 12 chunks\n");
+  snapshot_.error = "a.ztape: no space left on device";
+  EXPECT_EQ(joined(draw({.columns = 60, .rows = 3})),
+            " NOT RECORDING: a.ztape: no space left on device\n"
+            " connections 12 open, 48 in all   lost 3.00 MiB in 12 chunks\n");
+}
+
+TEST_F(LiveTable, NamesThePresentFileAndCountsThem) {
+  snapshot_.file = "sync.000003.ztape";
+  snapshot_.files = 3;
+  const auto all = joined(draw({.columns = 80, .rows = 24}));
+  EXPECT_NE(all.find(" sync.000003.ztape 3.10 GiB in 3 files "), std::string::npos) << all;
 }
 
 TEST_F(LiveTable, FitsEveryWindow) {

@@ -160,6 +160,16 @@ void PtyProcess::signal(int number) const {
   if (pid_ > 0) kill(pid_, number);
 }
 
+void PtyProcess::wait_for_stop() {
+  int status = 0;
+  while (waitpid(pid_, &status, WUNTRACED) < 0) {
+    if (errno != EINTR) throw std::runtime_error("waitpid failed");
+  }
+  if (WIFSTOPPED(status)) return;
+  pid_ = -1;
+  throw std::runtime_error("it ended instead of being stopped:\n" + screen_.text());
+}
+
 int PtyProcess::wait() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (read_some(100)) {

@@ -49,6 +49,8 @@ class PtyProcess {
   // The window's size; the process is told. What comes from now on is for the new one.
   void resize(std::size_t columns, std::size_t rows);
   void signal(int number) const;
+  // Until it is stopped by a signal, as after Ctrl-Z.
+  void wait_for_stop();
   // As Ctrl-S and Ctrl-Q: what is written to the terminal waits.
   void stop_output();
   void start_output();
