@@ -62,6 +62,11 @@ Result<void> read_client(const cxxopts::ParseResult& words, ProxyCommand& comman
                      .certificate = word_of(words, "cert"),
                      .key = word_of(words, "key"),
                      .insecure = words.count("insecure") > 0};
+  if (command.proxy.intake.transparent && words.count("authority")) {
+    return bad_option("authority",
+                      "is for one upstream; in transparent mode the certificate has to be for the name that the wallet "
+                      "asks for: leave it out");
+  }
   for (auto& route : command.proxy.intake.routes) {
     // In transparent mode, who wants TLS of us wanted it of the destination.
     settings.connects = settings.connects || (!route.destination && route.tls);

@@ -1,12 +1,12 @@
 """One end of a TLS connection by Python's ssl module: an independent peer for the proxy's tests.
 
-Usage: tls_peer.py server CERT KEY ALPN SEND RECEIVED [END [CLIENT_CA]]
+Usage: tls_peer.py server CERT KEY ALPN SEND RECEIVED [END [CLIENT_CA [ADDRESS]]]
        tls_peer.py client ADDRESS CA NAME ALPN SEND RECEIVED COUNT [END]
 
 ALPN: protocols joined by commas, "-" for none. SEND is a file to send, RECEIVED one for what came. The server prints
 its address, serves one connection, reads until its end and has sent SEND meanwhile. The client sends, reads COUNT bytes
 and ends the connection, or reads to the end where COUNT is 0. END: notify (close_notify and FIN, the default), fin
-(without close_notify). CLIENT_CA: the client has to show a certificate by it. A line on stdout says what was agreed on and how it ended.
+(without close_notify). CLIENT_CA: the client has to show a certificate by it, "" for none. ADDRESS: where the server listens (127.0.0.1:0). A line on stdout says what was agreed on and how it ended.
 """
 
 import select
@@ -91,14 +91,20 @@ def converse(stream, send_path, received_path, count, how):
     end(stream, how)
 
 
-def server(certificate, key, alpn, send_path, received_path, how="notify", client_ca=None):
+def host_and_port(address):
+    host, port = address.rsplit(":", 1)
+    return host.strip("[]"), int(port)
+
+
+def server(certificate, key, alpn, send_path, received_path, how="notify", client_ca=None, address="127.0.0.1:0"):
     context = with_alpn(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), alpn)
     context.load_cert_chain(certificate, key)
     if client_ca:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(client_ca)
-    listener = socket.create_server(("127.0.0.1", 0))
-    print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+    host, port = host_and_port(address)
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    print("%s:%d" % (address.rsplit(":", 1)[0], listener.getsockname()[1]), flush=True)
     accepted, _ = listener.accept()
     accepted.settimeout(PATIENCE)
     try:
@@ -113,8 +119,7 @@ def server(certificate, key, alpn, send_path, received_path, how="notify", clien
 
 def client(address, ca, name, alpn, send_path, received_path, count, how="notify"):
     context = with_alpn(ssl.create_default_context(cafile=ca), alpn)
-    host, port = address.rsplit(":", 1)
-    plain = socket.create_connection((host, int(port)), PATIENCE)
+    plain = socket.create_connection(host_and_port(address), PATIENCE)
     try:
         stream = context.wrap_socket(plain, server_hostname=name, suppress_ragged_eofs=False)
     except (ssl.SSLError, OSError) as error:

@@ -4,9 +4,11 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "tests/support/certificates.h"
 #include "tests/support/fixture.h"
 #include "tests/support/network_namespace.h"
 #include "tests/support/recorded_bytes.h"
@@ -218,6 +220,94 @@ TEST_F(Transparent, WithoutTheRightToUseTproxyItSaysSoAndRedirectWorks) {
   exchange(*wallets_, *indexers_, ipv4_);
   proxy_->wait_for_stderr("REDIRECT rules work, TPROXY rules do not: those need CAP_NET_RAW");
   expect_recorded();
+}
+
+// Wallets that want TLS of an indexer get it of the proxy, and the indexer gets it of the proxy in their name.
+class TransparentTls : public Transparent {
+ protected:
+  void SetUp() override {
+    Transparent::SetUp();
+    if (IsSkipped()) return;
+    ca_ = make_ca(folder_.path(), "ca");
+    const auto proxys = make_certificate(folder_.path(), "proxys", ca_, kNames);
+    start({"--tls-cert", proxys.certificate, "--tls-key", proxys.key, "--cacert", ca_.certificate});
+    middle_->shell(commands("REDIRECT: wallets on other", "nftables", "Set up"));
+    std::ofstream(folder_.file("question")) << kQuestion;
+    std::ofstream(folder_.file("answer")) << kAnswer;
+  }
+
+  ChildProcess peer(const NetworkNamespace& at, const std::vector<std::string>& words) {
+    auto all = at.launcher();
+    all.insert(all.end(), {"/usr/bin/python3", "-B", ZTAPE_SOURCE_DIR "/tests/e2e/tls_peer.py"});
+    all.insert(all.end(), words.begin(), words.end());
+    return ChildProcess(all);
+  }
+
+  // What the wallet and the indexer say of their conversation.
+  std::pair<std::string, std::string> converse(const std::string& address, const std::string& name,
+                                               const Certificate& indexers) {
+    auto indexer = peer(*indexers_, {"server", indexers.certificate, indexers.key, "h2", folder_.file("answer"),
+                                     folder_.file("got_by_indexer"), "notify", "", address});
+    EXPECT_EQ(indexer.line(), address);
+    auto wallet = peer(*wallets_, {"client", address, ca_.certificate, name, "h2", folder_.file("question"),
+                                   folder_.file("got_by_wallet"), std::to_string(std::string(kAnswer).size())});
+    const std::string of_wallet = wallet.line();
+    EXPECT_EQ(wallet.wait(), 0) << wallet.stderr_text();
+    return {of_wallet, indexer.line(1)};
+  }
+
+  static constexpr const char* kNames = "DNS:indexer.example,IP:10.9.2.2,IP:fd09:2::2";
+  static constexpr const char* kQuestion = "a question that nobody else may read";
+  static constexpr const char* kAnswer = "an answer that nobody else may read";
+  Certificate ca_;
+};
+
+TEST_F(TransparentTls, GoesOnInTlsToWhereTheWalletWantedToGoAndIsRecordedAsPlaintext) {
+  const auto indexers = make_certificate(folder_.path(), "indexers", ca_, kNames);
+  const std::vector<std::pair<std::string, std::string>> wanted{
+      {ipv4_, "indexer.example"}, {ipv6_, "indexer.example"}, {ipv4_, "10.9.2.2"}};
+  for (const auto& [address, name] : wanted) {
+    const auto [of_wallet, of_indexer] = converse(address, name, indexers);
+    EXPECT_EQ(of_wallet, "TLSv1.3 h2 open");
+    EXPECT_EQ(of_indexer.substr(0, 10), "TLSv1.3 h2");
+    EXPECT_EQ(read_file(folder_.file("got_by_indexer")), kQuestion);
+    EXPECT_EQ(read_file(folder_.file("got_by_wallet")), kAnswer);
+  }
+  proxy_->signal(SIGTERM);
+  EXPECT_EQ(proxy_->wait(), 0) << proxy_->stderr_text();
+  const auto traffic = read_traffic(file_);
+  ASSERT_EQ(traffic.connections.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto& connection = traffic.connections.at(i + 1);
+    EXPECT_EQ(connection.open.upstream_url(), "https://" + wanted[i].first);
+    EXPECT_EQ(connection.open.upstream_peer(), wanted[i].first);
+    EXPECT_EQ(connection.open.upstream_tls().verification(), "ok");
+    // An address is no name to ask for: it is what the certificate is for.
+    const bool by_address = wanted[i].second == "10.9.2.2";
+    EXPECT_EQ(connection.open.upstream_tls().server_name(), by_address ? "" : wanted[i].second);
+    EXPECT_EQ(connection.bytes[0], kQuestion);
+    EXPECT_EQ(connection.bytes[1], kAnswer);
+  }
+}
+
+TEST_F(TransparentTls, AnIndexerThatIsNotWhomTheWalletAskedForIsNotTalkedTo) {
+  const auto others = make_certificate(folder_.path(), "others", ca_, "DNS:other.example");
+  const auto [of_wallet, of_indexer] = converse(ipv4_, "indexer.example", others);
+  EXPECT_TRUE(of_wallet.starts_with("no handshake: ")) << of_wallet;
+  EXPECT_TRUE(of_indexer.starts_with("no handshake: ")) << of_indexer;
+  proxy_->signal(SIGTERM);
+  EXPECT_EQ(proxy_->wait(), 3) << proxy_->stderr_text();
+  for (const auto& [number, connection] : read_traffic(file_).connections) {
+    EXPECT_EQ(connection.bytes[0] + connection.bytes[1], "") << number;
+  }
+}
+
+TEST(TransparentWords, NoOneNameIsThatOfAllDestinations) {
+  const TemporaryDirectory folder;
+  const auto ended = run({ztape(), "proxy", "--transparent", "--tls-self-signed", folder.path(), "--authority", "a"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.err.find("--authority"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("for the name that the wallet asks for"), std::string::npos) << ended.err;
 }
 
 TEST(TransparentWords, AnUpstreamHasNoPlaceBesideIt) {
