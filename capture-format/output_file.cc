@@ -17,13 +17,14 @@
 namespace ztape {
 namespace {
 
-// Direct I/O wants offsets, lengths and memory aligned to the device's logical block (open(2), O_DIRECT): 512 or 4096.
-constexpr std::size_t kSectorBytes = 4096;
+constexpr std::size_t kSectorBytes = WriteBehind::kSectorBytes;
+// What is worth a write behind; what waits in memory is no more than this and a block.
+constexpr std::size_t kBehindBytes = 1024 * 1024;
 // Below this a direct write waits longer for the disk than it saves.
 constexpr std::size_t kLeastDirectBytes = 128 * 1024;
 
 // Allocated in steps, so that it is a call now and then.
-constexpr uint64_t kAllocationBytes = 1024 * 1024;
+constexpr uint64_t kAllocationBytes = 8 * 1024 * 1024;
 
 // RLIMIT_FSIZE, which allocating does not ask for. Anybody may change it at any time: prlimit(1).
 uint64_t size_limit() {
@@ -37,7 +38,7 @@ bool is_no_room(int error) {
 
 }  // namespace
 
-void OutputFile::FreeBuffer::operator()(uint8_t* buffer) const {
+void OutputFile::Free::operator()(uint8_t* buffer) const {
   std::free(buffer);
 }
 
@@ -57,7 +58,6 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   file->owned_ = true;
   struct stat status{};
   file->regular_ = fstat(file->fd_, &status) == 0 && S_ISREG(status.st_mode);
-  file->can_go_direct_ = file->regular_;
   file->can_allocate_ = file->regular_;
   // Two writers would spoil each other's capture. A file system without locks is taken as it is.
   if (file->regular_ && flock(file->fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -73,42 +73,92 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
 }
 
 OutputFile::~OutputFile() {
+  [[maybe_unused]] const auto done = flush();  // nobody is left to tell
+  behind_.reset();
   if (owned_ && fd_ >= 0) ::close(fd_);
 }
 
-uint8_t* OutputFile::room(std::size_t size) {
-  const std::size_t wanted = (tail_ + size + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
-  if (wanted > capacity_) {
-    auto* larger = static_cast<uint8_t*>(std::aligned_alloc(kSectorBytes, wanted));
-    if (larger == nullptr) throw std::bad_alloc();
-    std::copy_n(buffer_.get(), tail_, larger);
-    buffer_.reset(larger);
-    capacity_ = wanted;
-  }
-  return buffer_.get() + tail_;
+void OutputFile::Buffer::grow(std::size_t wanted, std::size_t kept) {
+  if (wanted <= capacity) return;
+  wanted = (wanted + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
+  auto* larger = static_cast<uint8_t*>(std::aligned_alloc(kSectorBytes, wanted));
+  if (larger == nullptr) throw std::bad_alloc();
+  std::copy_n(bytes.get(), kept, larger);
+  bytes.reset(larger);
+  capacity = wanted;
 }
 
-Result<void> OutputFile::commit(std::size_t size, bool bulk) {
-  const std::size_t filled = tail_ + size;
-  const uint64_t first = size_ - tail_;  // of the buffer, in the file
-  const std::size_t whole = filled / kSectorBytes * kSectorBytes;
-  std::size_t written = tail_;
-  if (bulk && whole >= kLeastDirectBytes && set_direct(true)) {
-    if (auto done = write(buffer_.get(), whole, first, true); !done) return done;
-    written = whole;
-  }
-  // The end of what went direct, less than a sector, goes through the cache too: a block of which the disk takes no
-  // more is a failed one. The next direct write puts the same bytes there again.
-  if (auto done = write(buffer_.get() + written, filled - written, first + written, false); !done) return done;
+uint8_t* OutputFile::room(std::size_t size, std::size_t kept) {
+  buffer_.grow(buffer_.filled + size, buffer_.filled + kept);
+  return buffer_.bytes.get() + buffer_.filled;
+}
+
+Result<void> OutputFile::commit(std::size_t size) {
+  if (error_ != 0) return failed("cannot be written", error_);
+  buffer_.filled += size;
   size_ += size;
-  keep_tail(filled);
+  // What the disk has promised to take may wait.
+  if (regular_ && size_ <= allocated_) {
+    return buffer_.filled >= kBehindBytes ? write_behind() : Result<void>();
+  }
+  if (auto done = flush(); !done) {
+    // What the disk took of this block is of no use: the file then ends as it ended before.
+    if (error_ == 0) {
+      buffer_.filled -= size;
+      size_ -= size;
+      in_file_ = std::min(in_file_, size_);
+      cut(in_file_);
+    }
+    return done;
+  }
   return {};
 }
 
-void OutputFile::keep_tail(std::size_t filled) {
-  const std::size_t whole = regular_ ? filled / kSectorBytes * kSectorBytes : filled;
-  tail_ = filled - whole;
-  if (whole > 0) std::memmove(buffer_.get(), buffer_.get() + whole, tail_);
+// The whole sectors, while the other buffer takes what follows them.
+Result<void> OutputFile::write_behind() {
+  if (auto done = wait(); !done) return done;
+  const uint64_t first = size_ - buffer_.filled;
+  const std::size_t whole = buffer_.filled / kSectorBytes * kSectorBytes;
+  if (!behind_) behind_ = std::make_unique<WriteBehind>(fd_);
+  other_.grow(buffer_.filled - whole, 0);
+  other_.filled = buffer_.filled - whole;
+  std::copy_n(buffer_.bytes.get() + whole, other_.filled, other_.bytes.get());
+  std::swap(buffer_, other_);
+  behind_->submit(other_.bytes.get(), whole, first);
+  behind_to_ = first + whole;
+  return {};
+}
+
+Result<void> OutputFile::wait() {
+  if (error_ == 0 && behind_to_ > 0) {
+    error_ = behind_->wait();
+    if (error_ == 0) in_file_ = std::max(in_file_, behind_to_);
+    behind_to_ = 0;
+  }
+  if (error_ != 0) return failed("cannot be written", error_);
+  return {};
+}
+
+Result<void> OutputFile::flush() {
+  if (auto done = wait(); !done) return done;
+  if (regular_ && size_ <= allocated_ && size_ - in_file_ >= kLeastDirectBytes) {
+    if (auto done = write_behind(); !done) return done;
+    if (auto done = wait(); !done) return done;
+  }
+  const uint64_t first = size_ - buffer_.filled;
+  if (auto done = write(buffer_.bytes.get() + (in_file_ - first), size_ - in_file_); !done) return done;
+  // The last sector stays, incomplete as it is, for the next direct write.
+  const std::size_t whole = regular_ ? buffer_.filled / kSectorBytes * kSectorBytes : buffer_.filled;
+  buffer_.filled -= whole;
+  if (whole > 0) std::memmove(buffer_.bytes.get(), buffer_.bytes.get() + whole, buffer_.filled);
+  return {};
+}
+
+uint64_t OutputFile::in_file() {
+  if (behind_to_ > 0 && !behind_->busy()) {
+    [[maybe_unused]] const auto done = wait();  // an error stays
+  }
+  return in_file_;
 }
 
 Result<void> OutputFile::keep_room(std::size_t bytes) {
@@ -132,61 +182,34 @@ Result<void> OutputFile::allocate(uint64_t bytes) {
 
 // Gives up what was allocated behind it, too.
 void OutputFile::cut(uint64_t size) {
+  if (!regular_) return;
   [[maybe_unused]] const int done = ftruncate(fd_, static_cast<off_t>(size));
   allocated_ = 0;
 }
 
-bool OutputFile::set_direct(bool on) {
-  if (on && !can_go_direct_) return false;
-  if (on == direct_) return true;
-  const int flags = fcntl(fd_, F_GETFL);
-  if (flags < 0 || fcntl(fd_, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) {
-    can_go_direct_ = false;  // the file system refuses it
-    return !on;
-  }
-  direct_ = on;
-  return true;
-}
-
-Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size, uint64_t offset, bool direct) {
-  if (!direct) set_direct(false);
+// What follows in_file_.
+Result<void> OutputFile::write(const uint8_t* bytes, std::size_t size) {
   while (size > 0) {
-    const ssize_t done = regular_ ? ::pwrite(fd_, bytes, size, static_cast<off_t>(offset)) : ::write(fd_, bytes, size);
+    const ssize_t done =
+        regular_ ? ::pwrite(fd_, bytes, size, static_cast<off_t>(in_file_)) : ::write(fd_, bytes, size);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
       poll(&ready, 1, -1);
       continue;
     }
-    if (done < 0 && errno == EINVAL && direct_) {  // refused only now
-      set_direct(false);
-      can_go_direct_ = false;
-      continue;
-    }
-    if (done < 0) {
-      const int error = errno;
-      // What a full disk took of this block is of no use: the file then ends with its last whole block. The sector
-      // that stood there before may have been written anew, with the same bytes.
-      if (regular_) cut(size_);
-      return failed("cannot be written", error);
-    }
-    offset += static_cast<uint64_t>(done);
+    if (done < 0) return failed("cannot be written", errno);
+    in_file_ += static_cast<uint64_t>(done);
     bytes += done;
     size -= static_cast<std::size_t>(done);
-    // The disk took a part that ends within a sector: the rest is no direct write any more.
-    if (direct_ && size > 0 && offset % kSectorBytes != 0) set_direct(false);
   }
   return {};
 }
 
-Result<void> OutputFile::sync() {
-  // A pipe or a terminal has nothing to sync.
-  if (fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) return failed("cannot be synced", errno);
-  return {};
-}
-
 Result<void> OutputFile::close() {
+  if (auto done = flush(); !done) return done;
   if (!owned_) return {};
+  behind_.reset();
   if (allocated_ > size_) cut(size_);
   if (struct stat status{}; regular_ && fstat(fd_, &status) == 0 && status.st_nlink == 0) {
     return std::unexpected(Error{.code = ErrorCode::io,
@@ -201,12 +224,13 @@ void OutputFile::remove(const std::string& path) const {
   if (regular_) unlink(path.c_str());
 }
 
+// It went well up to what is in the file.
 std::unexpected<Error> OutputFile::failed(const std::string& what, int error) const {
   // What a pipe or a device took of a block before is out of reach: there is no trying again.
   return std::unexpected(Error{.code = regular_ && is_no_room(error) ? ErrorCode::no_room : ErrorCode::io,
                                .message = what + ": " + std::strerror(error),
                                .subject = name_,
-                               .offset = size_});
+                               .offset = in_file_});
 }
 
 }  // namespace ztape

@@ -6,7 +6,9 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +16,7 @@
 
 #include "capture-format/layout.h"
 #include "capture-format/output_file.h"
+#include "capture-format/raw_frame.h"
 #include "capture-format/record_block.h"
 
 namespace ztape {
@@ -24,7 +27,8 @@ using google::protobuf::io::CodedOutputStream;
 // Leaves room for one record of the largest size in a block of the largest size.
 constexpr std::size_t kLargestBlockBytes = layout::kMaxBlockBytes - layout::kMaxRecordBytes - 16;
 constexpr uint64_t kMostEndBlocks = 16;  // that are written after begin_end()
-constexpr int kLowestLevel = -100;       // zstd's own lowest is far below; nothing changes down there
+// What one read of the proxy brings, and more: a larger record makes larger room.
+constexpr std::size_t kUsualRecordBytes = 320 * 1024;
 constexpr int kHighestLevel = 19;
 
 struct FreeContext {
@@ -75,12 +79,19 @@ std::size_t bytes_field_size(std::size_t length) {
   return length == 0 ? 0 : 1 + CodedOutputStream::VarintSize64(length) + length;
 }
 
-uint8_t* put_bytes_field(int number, const void* bytes, std::size_t length, uint8_t* at) {
+// What stands before the bytes of such a field.
+uint8_t* put_bytes_head(int number, std::size_t length, uint8_t* at) {
   if (length == 0) return at;
   *at++ = static_cast<uint8_t>(number << 3 | 2);
-  at = CodedOutputStream::WriteVarint64ToArray(length, at);
-  std::memcpy(at, bytes, length);
-  return at + length;
+  return CodedOutputStream::WriteVarint64ToArray(length, at);
+}
+
+// The length is the record's ByteSizeLong(), just called.
+void serialize(const capture::Record& record, uint8_t* at, std::size_t length) {
+  google::protobuf::io::ArrayOutputStream array(at, static_cast<int>(length));
+  CodedOutputStream out(&array);            // its destructor writes the rest
+  out.SetSerializationDeterministic(true);  // the same records give the same bytes: maps are sorted
+  record.SerializeWithCachedSizes(&out);
 }
 
 }  // namespace
@@ -95,25 +106,38 @@ struct CaptureWriter::Impl {
   std::size_t end_bytes = 0;
 
   std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};
-  std::string pending;  // the open block's records
+  int level = 1;
+  bool stored = false;  // the open block, or the next: its records are in `raw`, not in `pending`
+  std::string pending;
+  RawFrame raw;
   uint32_t pending_records = 0;
   TimeSpan pending_times;
 
   uint64_t capture_id = 0;
+  uint64_t in_file = 0;  // up to the end of a block
   uint64_t records = 0;  // in the blocks written
   TimeSpan times;
   std::vector<layout::BlockSizes> blocks;
-  Hash chain = new_hash();  // over the block headers' own checksums
+  std::deque<uint64_t> ends;  // where the blocks end that are not known to be in the file
+  Hash chain = new_hash();    // over the block headers' own checksums
   std::unordered_map<ConnectionId, std::array<DirectionSum, 2>> sums;
 
   Result<void> usable() const;
   Result<void> fail(std::string message);
   Result<void> failed(const Error& why);  // from now on
-  // Room for a record of `length` bytes, its length written already. The pointer holds until the next call.
-  Result<uint8_t*> add_record(std::size_t length);
-  Result<void> added();
-  Result<void> write_block(bool bulk);
+  [[nodiscard]] std::size_t open_bytes() const { return stored ? raw.content_bytes() : pending.size(); }
+  // A record of `length` bytes follows: its length is put before it.
+  Result<void> begin_record(std::size_t length);
+  // The place of the next `size` bytes of it, at most RawFrame::kLargestPiece; valid until the next call.
+  uint8_t* place(std::size_t size);
+  void add(std::span<const uint8_t> bytes);
+  Result<void> end_record();
+  Result<void> write_block();
+  // The zstd frame of the open block; the room for the block's header stands before it.
+  Result<std::size_t> make_frame(uint8_t*& header);
+  void clear_block();
   Result<void> put_chunk(const ChunkView& chunk);
+  void note_in_file();
   void set_level(int level);
 };
 
@@ -132,48 +156,101 @@ Result<void> CaptureWriter::Impl::fail(std::string message) {
   return std::unexpected(*error);
 }
 
+// No more than the last whole block is left of the file.
 Result<void> CaptureWriter::Impl::failed(const Error& why) {
-  (why.code == ErrorCode::no_room ? no_room : error) = why;
+  if (why.code == ErrorCode::no_room) {
+    no_room = why;
+  } else if (!error) {
+    error = why;
+    note_in_file();
+    file->cut(in_file);
+  }
   return std::unexpected(why);
 }
 
-void CaptureWriter::Impl::set_level(int level) {
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, std::clamp(level, kLowestLevel, kHighestLevel));
+void CaptureWriter::Impl::note_in_file() {
+  const uint64_t there = file->in_file();
+  while (!ends.empty() && ends.front() <= there) {
+    in_file = ends.front();
+    ends.pop_front();
+  }
 }
 
-Result<uint8_t*> CaptureWriter::Impl::add_record(std::size_t length) {
+void CaptureWriter::Impl::set_level(int new_level) {
+  level = new_level;
+  if (level > kStoredLevel) {
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, std::min(level, kHighestLevel));
+  }
+}
+
+Result<void> CaptureWriter::Impl::begin_record(std::size_t length) {
   if (length > layout::kMaxRecordBytes) {
     return std::unexpected(
         Error{.code = ErrorCode::over_limit,
               .message = "a record of " + std::to_string(length) + " bytes is larger than a capture holds",
               .subject = file->name()});
   }
-  const std::size_t held = pending.size();
   const std::size_t prefix = CodedOutputStream::VarintSize64(length);
-  const std::size_t wanted = held + prefix + length;
-  // Not the size it is called with: GCC 12's library passes the new capacity there.
-  pending.resize_and_overwrite(wanted, [wanted](char*, std::size_t) { return wanted; });
-  auto* at = reinterpret_cast<uint8_t*>(pending.data()) + held;
-  return CodedOutputStream::WriteVarint64ToArray(length, at);
-}
-
-Result<void> CaptureWriter::Impl::added() {
-  ++pending_records;
-  if (pending.size() >= options.block_bytes || pending_records == layout::kMaxBlockRecords) {
-    return write_block(true);
+  if (pending_records == 0) {
+    stored = level <= kStoredLevel && !blocks.empty();
+    if (stored) {
+      const std::size_t room = RawFrame::bound(options.block_bytes + std::max(kUsualRecordBytes, prefix + length));
+      raw.begin(file->room(layout::kHeaderBytes + room) + layout::kHeaderBytes, room);
+    }
   }
+  if (stored && !raw.fits(prefix + length)) {
+    const std::size_t room = RawFrame::bound(raw.content_bytes() + prefix + length);
+    auto* const first = file->room(layout::kHeaderBytes + room, layout::kHeaderBytes + raw.bytes_so_far());
+    raw.moved(first + layout::kHeaderBytes, room);
+  }
+  CodedOutputStream::WriteVarint64ToArray(length, place(prefix));
   return {};
 }
 
-Result<void> CaptureWriter::Impl::write_block(bool bulk) {
+uint8_t* CaptureWriter::Impl::place(std::size_t size) {
+  if (stored) return raw.place(size);
+  const std::size_t held = pending.size();
+  // Not the size it is called with: GCC 12's library passes the new capacity there.
+  pending.resize_and_overwrite(held + size, [wanted = held + size](char*, std::size_t) { return wanted; });
+  return reinterpret_cast<uint8_t*>(pending.data()) + held;
+}
+
+void CaptureWriter::Impl::add(std::span<const uint8_t> bytes) {
+  if (stored) return raw.append(bytes);
+  pending.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Result<void> CaptureWriter::Impl::end_record() {
+  ++pending_records;
+  if (open_bytes() >= options.block_bytes || pending_records == layout::kMaxBlockRecords) return write_block();
+  return {};
+}
+
+Result<std::size_t> CaptureWriter::Impl::make_frame(uint8_t*& header) {
+  if (stored) {
+    const std::size_t size = raw.finish();
+    header = raw.first() - layout::kHeaderBytes;
+    return size;
+  }
+  const std::size_t bound = ZSTD_compressBound(pending.size());
+  header = file->room(layout::kHeaderBytes + bound);
+  const std::size_t size =
+      ZSTD_compress2(context.get(), header + layout::kHeaderBytes, bound, pending.data(), pending.size());
+  if (ZSTD_isError(size)) {
+    return std::unexpected(Error{.code = ErrorCode::io,
+                                 .message = std::string("zstd: ") + ZSTD_getErrorName(size),
+                                 .subject = file->name(),
+                                 .offset = file->size()});
+  }
+  return size;
+}
+
+Result<void> CaptureWriter::Impl::write_block() {
   if (pending_records == 0) return {};
   if (blocks.size() == layout::kMaxBlocks) return fail("the file has as many blocks as a capture can have");
-  const std::size_t bound = ZSTD_compressBound(pending.size());
-  uint8_t* const outgoing = file->room(layout::kHeaderBytes + bound);
-  const std::size_t compressed =
-      ZSTD_compress2(context.get(), outgoing + layout::kHeaderBytes, bound, pending.data(), pending.size());
-  if (ZSTD_isError(compressed)) return fail(std::string("zstd: ") + ZSTD_getErrorName(compressed));
-
+  uint8_t* outgoing = nullptr;
+  const auto frame = make_frame(outgoing);
+  if (!frame) return failed(frame.error());
   if (blocks.empty()) capture_id = XXH3_64bits(pending.data(), pending.size());
   const layout::Header header{.kind = layout::Kind::block,
                               .capture_id = capture_id,
@@ -181,54 +258,66 @@ Result<void> CaptureWriter::Impl::write_block(bool bulk) {
                               .first_record = records,
                               .first_time_ns = pending_times.first_ns,
                               .last_time_ns = pending_times.last_ns,
-                              .compressed_bytes = static_cast<uint32_t>(compressed),
-                              .decompressed_bytes = static_cast<uint32_t>(pending.size()),
+                              .compressed_bytes = static_cast<uint32_t>(*frame),
+                              .decompressed_bytes = static_cast<uint32_t>(open_bytes()),
                               .record_count = pending_records,
-                              .checksum = XXH3_64bits(outgoing + layout::kHeaderBytes, compressed)};
-  const std::size_t size = layout::kHeaderBytes + compressed;
+                              .checksum = XXH3_64bits(outgoing + layout::kHeaderBytes, *frame)};
+  const std::size_t size = layout::kHeaderBytes + *frame;
   if (options.keep_room_for_the_end && !ending) {
     const auto end = layout::kHeaderBytes + layout::seek_table_bytes(blocks.size() + kMostEndBlocks) + end_bytes;
     if (auto room = file->keep_room(size + end); !room) return failed(room.error());
   }
   const auto bytes = layout::encode(header);
   std::memcpy(outgoing, bytes.data(), bytes.size());
-  if (auto done = file->commit(size, bulk); !done) return failed(done.error());
+  if (auto done = file->commit(size); !done) return failed(done.error());
 
   XXH3_64bits_update(chain.get(), bytes.data() + bytes.size() - layout::kHeaderChecksumBytes,
                      layout::kHeaderChecksumBytes);
   blocks.push_back({.number = header.number,
                     .compressed_bytes = header.compressed_bytes,
                     .decompressed_bytes = header.decompressed_bytes});
+  ends.push_back(file->size());
+  note_in_file();
   records += pending_records;
   times.add(pending_times);
+  clear_block();
+  return {};
+}
+
+void CaptureWriter::Impl::clear_block() {
   pending.clear();
   pending_records = 0;
   pending_times = {};
-  return {};
+  stored = false;
 }
 
 Result<void> CaptureWriter::Impl::put_chunk(const ChunkView& chunk) {
   const auto direction = static_cast<uint64_t>(chunk.direction);
   const auto time = static_cast<uint64_t>(chunk.time_ns);  // int64 fields are written as two's complement
+  const std::size_t end_bytes_of_it = varint_field_size(chunk.end) + bytes_field_size(chunk.error.size());
   const std::size_t body = varint_field_size(chunk.connection) + varint_field_size(direction) +
                            varint_field_size(chunk.offset) + varint_field_size(time) +
-                           bytes_field_size(chunk.bytes.size()) + varint_field_size(chunk.end) +
-                           bytes_field_size(chunk.error.size());
-  auto room = add_record(1 + CodedOutputStream::VarintSize64(body) + body);
-  if (!room) return std::unexpected(std::move(room.error()));
-  uint8_t* at = *room;
+                           bytes_field_size(chunk.bytes.size()) + end_bytes_of_it;
+  const std::size_t length = 1 + CodedOutputStream::VarintSize64(body) + body;
+  if (auto ok = begin_record(length); !ok) return ok;
+  uint8_t* at = place(length - chunk.bytes.size() - end_bytes_of_it);
   *at++ = capture::Record::kChunkFieldNumber << 3 | 2;
   at = CodedOutputStream::WriteVarint64ToArray(body, at);
   at = put_varint_field(capture::Chunk::kConnectionFieldNumber, chunk.connection, at);
   at = put_varint_field(capture::Chunk::kDirectionFieldNumber, direction, at);
   at = put_varint_field(capture::Chunk::kOffsetFieldNumber, chunk.offset, at);
   at = put_varint_field(capture::Chunk::kTimeNsFieldNumber, time, at);
-  at = put_bytes_field(capture::Chunk::kBytesFieldNumber, chunk.bytes.data(), chunk.bytes.size(), at);
-  at = put_varint_field(capture::Chunk::kEndFieldNumber, chunk.end, at);
-  put_bytes_field(capture::Chunk::kErrorFieldNumber, chunk.error.data(), chunk.error.size(), at);
+  put_bytes_head(capture::Chunk::kBytesFieldNumber, chunk.bytes.size(), at);
+  add(chunk.bytes);
+  if (end_bytes_of_it > 0) {
+    at = place(end_bytes_of_it - chunk.error.size());
+    at = put_varint_field(capture::Chunk::kEndFieldNumber, chunk.end, at);
+    put_bytes_head(capture::Chunk::kErrorFieldNumber, chunk.error.size(), at);
+    add({reinterpret_cast<const uint8_t*>(chunk.error.data()), chunk.error.size()});
+  }
   pending_times.add(chunk.time_ns);
   sums[chunk.connection][index(chunk.direction)].add(chunk.bytes, chunk.end);
-  return added();
+  return end_record();
 }
 
 CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -236,7 +325,7 @@ CaptureWriter::CaptureWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 CaptureWriter::~CaptureWriter() {
   auto& w = *impl_;
   if (!w.error && !w.no_room && !w.finished) {
-    [[maybe_unused]] const auto done = w.write_block(false);  // nobody is left to tell
+    [[maybe_unused]] const auto done = w.write_block();  // nobody is left to tell
   }
 }
 
@@ -270,13 +359,13 @@ Result<void> CaptureWriter::append(const capture::Record& record) {
   auto& w = *impl_;
   if (auto ok = w.usable(); !ok) return ok;
   const std::size_t length = record.ByteSizeLong();
-  auto room = w.add_record(length);
-  if (!room) return std::unexpected(std::move(room.error()));
-  {
-    google::protobuf::io::ArrayOutputStream array(*room, static_cast<int>(length));
-    CodedOutputStream out(&array);            // its destructor writes the rest
-    out.SetSerializationDeterministic(true);  // the same records give the same bytes: maps are sorted
-    record.SerializeWithCachedSizes(&out);
+  if (auto ok = w.begin_record(length); !ok) return ok;
+  if (length <= RawFrame::kLargestPiece) {
+    serialize(record, w.place(length), length);
+  } else {
+    std::string bytes(length, '\0');
+    serialize(record, reinterpret_cast<uint8_t*>(bytes.data()), length);
+    w.add({reinterpret_cast<const uint8_t*>(bytes.data()), length});
   }
   w.pending_times.add(record);
   if (record.has_chunk()) {
@@ -293,7 +382,7 @@ Result<void> CaptureWriter::append(const capture::Record& record) {
   } else if (record.has_connection_close()) {
     w.sums.erase(record.connection_close().connection());
   }
-  return w.added();
+  return w.end_record();
 }
 
 Result<void> CaptureWriter::append_chunk(const ChunkView& chunk) {
@@ -329,15 +418,16 @@ Result<void> CaptureWriter::flush() {
   auto& w = *impl_;
   w.no_room.reset();
   if (auto ok = w.usable(); !ok) return ok;
-  return w.write_block(false);
+  if (auto done = w.write_block(); !done) return done;
+  if (auto done = w.file->flush(); !done) return w.failed(done.error());
+  w.note_in_file();
+  return {};
 }
 
 void CaptureWriter::drop_block() {
   auto& w = *impl_;
   w.no_room.reset();
-  w.pending.clear();
-  w.pending_records = 0;
-  w.pending_times = {};
+  w.clear_block();
 }
 
 void CaptureWriter::begin_end() {
@@ -350,13 +440,6 @@ void CaptureWriter::set_end_bytes(std::size_t bytes) {
 
 Result<void> CaptureWriter::look_for_room(std::size_t bytes) {
   return impl_->file->keep_room(bytes);
-}
-
-Result<void> CaptureWriter::sync() {
-  auto& w = *impl_;
-  if (auto ok = w.usable(); !ok) return ok;
-  if (auto done = w.file->sync(); !done) return w.failed(done.error());
-  return {};
 }
 
 Result<void> CaptureWriter::finish() {
@@ -374,7 +457,7 @@ Result<void> CaptureWriter::finish() {
   uint8_t* const end = w.file->room(bytes.size() + table.size());
   std::memcpy(end, bytes.data(), bytes.size());
   std::memcpy(end + bytes.size(), table.data(), table.size());
-  if (auto done = w.file->commit(bytes.size() + table.size(), false); !done) return w.failed(done.error());
+  if (auto done = w.file->commit(bytes.size() + table.size()); !done) return w.failed(done.error());
   if (auto done = w.file->close(); !done) return w.failed(done.error());
   w.finished = true;
   return {};
@@ -389,7 +472,16 @@ uint64_t CaptureWriter::bytes_written() const {
 }
 
 std::size_t CaptureWriter::block_bytes_pending() const {
-  return impl_->pending.size();
+  return impl_->pending_records == 0 ? 0 : impl_->open_bytes();
+}
+
+bool CaptureWriter::flushed() const {
+  return impl_->pending_records == 0 && impl_->file->in_file() == impl_->file->size();
+}
+
+std::size_t CaptureWriter::blocks_pending() const {
+  impl_->note_in_file();
+  return impl_->ends.size();
 }
 
 uint64_t CaptureWriter::blocks_written() const {

@@ -18,9 +18,12 @@
 
 namespace ztape {
 
+// The level, and those below it, at which nothing is compressed: for when there is no time.
+inline constexpr int kStoredLevel = -100;
+
 struct WriterOptions {
   bool overwrite = false;  // otherwise an existing file is an error (usage)
-  // zstd's level: 1..19, or negative for its fast levels, which leave what does not compress as it is.
+  // zstd's level: 1..19, or negative for its fast levels, which leave what does not compress as it is; or kStoredLevel.
   int compression_level = 1;
   std::size_t block_bytes = 512 * 1024;  // of records, before a block is closed by itself
   // When the disk gets full, the room for the trailer and the seek table and for so many bytes more is there: see
@@ -56,7 +59,7 @@ class CaptureWriter {
   // writer was given for it filled in.
   Result<void> append_close(capture::ConnectionClose close);
 
-  // Closes the open block, if it has records, and writes it.
+  // Closes the open block, if it has records. All that was appended is in the file then.
   Result<void> flush();
 
   // The records of the open block are lost. For what they were of: append_close() would say more than is there.
@@ -69,16 +72,17 @@ class CaptureWriter {
   // Whether so much would find room now. Errors: no_room.
   Result<void> look_for_room(std::size_t bytes);
 
-  // fdatasync(2) of what has been written.
-  Result<void> sync();
-
   // Flushes, writes the trailer and the seek table, closes. A file without them reads as torn.
   Result<void> finish();
 
+  // For the next block.
   void set_compression_level(int level);
-  [[nodiscard]] uint64_t bytes_written() const;           // to the file
+  [[nodiscard]] uint64_t bytes_written() const;           // of whole blocks; a part may wait for flush() still
   [[nodiscard]] std::size_t block_bytes_pending() const;  // in the open block
+  [[nodiscard]] bool flushed() const;                     // nothing waits for flush()
   [[nodiscard]] uint64_t blocks_written() const;
+  // Of the blocks written, those that wait for flush(). After an error: those that are not in the file.
+  [[nodiscard]] std::size_t blocks_pending() const;
   [[nodiscard]] int descriptor() const;  // of the file; it stays the writer's
 
  private:

@@ -2,6 +2,7 @@
 #include <ctime>
 #include <vector>
 
+#include "capture-format/writer.h"
 #include "cli/proxy_options_parts.h"
 #include "cli/units.h"
 
@@ -21,7 +22,6 @@ std::string default_file() {
 }
 
 Result<proxy::Compression> read_compression(const std::string& word) {
-  constexpr int kStoredLevel = -100;  // zstd stores what it does not find in long runs
   if (word == "auto") return proxy::Compression{};
   if (word == "none") return proxy::Compression{.automatic = false, .level = kStoredLevel};
   int level = 0;

@@ -16,7 +16,7 @@ constexpr std::size_t kCalmQueueBytes = 256 * 1024;
 constexpr std::size_t kBusyQueueBytes = 768 * 1024;
 constexpr int kCalmLevel = 1;
 constexpr int kBusyLevel = -7;
-constexpr int kStrainedLevel = -20;
+constexpr int kStrainedLevel = kStoredLevel;
 
 // What the end of a file may take on a full disk: two Gaps for each connection, and something for all.
 constexpr std::size_t kEndBytes = 64 * 1024;
@@ -75,7 +75,7 @@ TrackedConnection* RecordWriter::find(ConnectionId id) {
 
 void RecordWriter::write(const QueuedRecord& record, MonotonicTime now) {
   now_ = now;
-  if (file_->block_bytes_pending() == 0) block_started_ = now;
+  if (file_->flushed()) oldest_ = now;
   if (record.record) {
     write_other(*record.record);
   } else {
@@ -242,7 +242,8 @@ void RecordWriter::note_in_block(TrackedConnection& connection) {
 }
 
 void RecordWriter::block_written() {
-  in_open_block_ = {};
+  unflushed_.push_back(std::exchange(in_open_block_, {}));
+  while (unflushed_.size() > file_->blocks_pending()) unflushed_.pop_front();
   for (auto* const connection : in_block_) connection->block_written();
   in_block_.clear();
   closed_in_block_.clear();
@@ -253,8 +254,11 @@ void RecordWriter::block_written() {
 void RecordWriter::give_up(const Error& error) {
   if (error_) return;
   error_ = error;
-  add(loss_, in_open_block_);
-  in_open_block_ = {};
+  add(loss_, std::exchange(in_open_block_, {}));
+  const std::size_t missing = std::min(unflushed_.size(), file_->blocks_pending());
+  std::for_each(unflushed_.end() - static_cast<std::ptrdiff_t>(missing), unflushed_.end(),
+                [this](const Loss& block) { add(loss_, block); });
+  unflushed_.clear();
   in_block_.clear();
   closed_in_block_.clear();
   outage_.reset();
@@ -266,7 +270,7 @@ void RecordWriter::flush_if_due(MonotonicTime now) {
   if (error_) return;
   if (outage_) return look_for_room(now);
   if (sync_) write_marks();
-  if (file_->block_bytes_pending() == 0 || now - block_started_ < kBlockAgeNs) return;
+  if (file_->flushed() || now - oldest_ < kBlockAgeNs) return;
   if (now - last_anchor_ >= kAnchorEveryNs || std::abs(clock_offset_ns() - anchor_offset_ns_) > kClockMoveNs) {
     append_anchor();
   }
@@ -349,7 +353,7 @@ void RecordWriter::begin_file(std::unique_ptr<CaptureWriter> file) {
   ++report_.files;
   file_->set_compression_level(level_);
   file_->set_end_bytes(kEndBytes + kEndBytesAConnection * connections_.size());
-  block_started_ = now_;
+  oldest_ = now_;
   if (sync_) {
     sync_->watch(file_->descriptor(), run_->path());
     sync_->written();
@@ -395,7 +399,7 @@ RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
 }
 
 bool RecordWriter::idle() const {
-  return error_ || (!outage_ && file_->block_bytes_pending() == 0);
+  return error_ || (!outage_ && file_->flushed());
 }
 
 void RecordWriter::finish(MonotonicTime now) {

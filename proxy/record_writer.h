@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -147,7 +148,7 @@ class RecordWriter {
   std::unique_ptr<DiskSync> sync_;
   int level_;
   MonotonicTime now_;
-  MonotonicTime block_started_;
+  MonotonicTime oldest_;  // when the first of what waits for a flush came
   MonotonicTime last_anchor_;
   int64_t anchor_offset_ns_ = 0;
   Connections connections_;
@@ -157,7 +158,8 @@ class RecordWriter {
   AuthorityWatch authorities_;
   Loss loss_;
   Loss loss_of_gaps_;
-  Loss in_open_block_;  // what is lost if it cannot be written
+  Loss in_open_block_;          // what is lost if it cannot be written
+  std::deque<Loss> unflushed_;  // the same of the blocks that are not known to be in the file
   std::optional<Outage> outage_;
   bool ending_ = false;
   FileReport report_;

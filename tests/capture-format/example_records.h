@@ -8,7 +8,7 @@
 namespace ztape::sample {
 
 inline WriterOptions example_options() {
-  return {.compression_level = -100};  // its frames hold the records as they are, whatever zstd's version
+  return {.compression_level = kStoredLevel + 1};  // zstd leaves such short records as they are, whatever its version
 }
 
 // Writes it to `path`: CaptureStart; then one connection on which the wallet says "ping", the indexer "pong".

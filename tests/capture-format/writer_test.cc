@@ -76,7 +76,7 @@ TEST(Writer, WhatWasFlushedIsInTheFile) {
   EXPECT_EQ((*writer)->block_bytes_pending(), 0u);
   EXPECT_EQ((*writer)->bytes_written(), std::filesystem::file_size(path));
   EXPECT_EQ(sample::read_all(path).records.size(), 2u);
-  ASSERT_TRUE((*writer)->sync());
+  EXPECT_TRUE((*writer)->flushed());
   // Nothing pending: nothing written.
   const auto written = (*writer)->bytes_written();
   ASSERT_TRUE((*writer)->flush());
@@ -156,7 +156,7 @@ TEST(Writer, AnErrorOfTheFileIsReturnedByEveryLaterCall) {
     if (first.has_value() || first.error().code != ErrorCode::io) _exit(12);
     const auto second = (*writer)->append(sample::open_record(2, 6));
     if (second.has_value() || second.error().message != first.error().message) _exit(13);
-    if ((*writer)->finish().has_value() || (*writer)->sync().has_value()) _exit(14);
+    if ((*writer)->finish().has_value() || (*writer)->flush().has_value()) _exit(14);
     _exit(0);
   }
   close(ends[0]);
