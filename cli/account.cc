@@ -1,8 +1,10 @@
 #include "cli/account.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,6 +57,26 @@ Result<void> become(const Account& account) {
     return failed(ErrorCode::io, subject, "the way back to root is still open");
   }
   return {};
+}
+
+Result<void> check_folder(const std::string& folder, const Account& account) {
+  constexpr int kNotBecome = 255;  // no errno is that large
+  const pid_t child = fork();
+  if (child < 0) return failed(ErrorCode::io, "fork", std::strerror(errno));
+  if (child == 0) {
+    if (!become(account)) _exit(kNotBecome);
+    _exit(faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int error = WIFEXITED(status) ? WEXITSTATUS(status) : kNotBecome;
+  if (error == 0) return {};
+  const auto who = "--user " + account.name;
+  if (error == kNotBecome) return failed(ErrorCode::io, who, "this process cannot become that user");
+  return failed(ErrorCode::usage, folder,
+                account.name + " cannot make files there (" + std::strerror(error) + "), and --rotate-bytes does, as " +
+                    who + ": chown " + account.name + " that folder, or record into another");
 }
 
 Result<void> give_file(const std::string& path, const Account& account) {

@@ -22,6 +22,10 @@ Result<Account> find_account(const std::string& name);
 // already is left as it is. Errors: io; then the process may be half changed and has to end.
 Result<void> become(const Account& account);
 
+// That the user can make files in a folder, and delete them: seen by a process that becomes that user. Best called
+// before there are other threads. Errors: usage, with what to do; io.
+Result<void> check_folder(const std::string& folder, const Account& account);
+
 // Gives a regular file to the user, so that it can be opened, renamed or removed again later. Others are left alone.
 Result<void> give_file(const std::string& path, const Account& account);
 

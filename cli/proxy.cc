@@ -1,8 +1,10 @@
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,21 @@ std::string summary(const proxy::ProxyServer& server, const proxy::RecordingRepo
   return text;
 }
 
+// To a device or a pipe, and on a file system without modes, there is no mode to tell of.
+std::string confidence(const std::string& path) {
+  struct stat status{};
+  const bool is_ours = path != "-" && stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  std::string text = "a capture links network addresses with a wallet's transactions: ";
+  if (is_ours && (status.st_mode & ACCESSPERMS) == (S_IRUSR | S_IWUSR)) text += path + " has mode 0600; ";
+  return text + "think before you share it";
+}
+
+Result<void> check_account(const ProxyCommand& command) {
+  if (!command.account || command.recorder.rotate_bytes == 0) return {};
+  const auto folder = std::filesystem::path(command.recorder.path).parent_path();
+  return check_folder(folder.empty() ? "." : folder.string(), *command.account);
+}
+
 }  // namespace
 
 int run_proxy(int argc, char** argv) {
@@ -127,6 +144,7 @@ int run_proxy(int argc, char** argv) {
   const bool transparent = command->proxy.intake.transparent;
   std::FILE* page = to_stdout ? stderr : stdout;  // the capture itself may go to stdout
 
+  if (const auto fits = check_account(*command); !fits) return fail("proxy", fits.error());
   if (const auto ready = prepare_descriptors(); !ready) return fail("proxy", ready.error());
   net::Loop loop;
   auto server = proxy::ProxyServer::listen(loop, std::move(command->proxy),
@@ -173,10 +191,7 @@ int run_proxy(int argc, char** argv) {
     if (metrics) std::fprintf(page, "metrics on %s\n", metrics->url().c_str());
     std::fflush(page);
     tell_service_manager("READY=1");
-    spdlog::info(
-        "a capture links network addresses with a wallet's transactions: {} has mode 0600; think before you "
-        "share it",
-        to_stdout ? "keep it to yourself; a file" : path);
+    spdlog::info("{}", confidence(path));
     if (tls) tls->tell();
     std::optional<LiveView> view;
     if (terminal) view.emplace(loop, std::move(terminal), log ? &*log : nullptr, look);

@@ -5,21 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <utility>
+
+#include "capture-format/run_files.h"
 
 namespace ztape::proxy {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".ztape";
-constexpr int kDigits = 6;
 constexpr int kMostTries = 1000;  // of numbers that somebody else has taken meanwhile
 
 std::string random_name() {
@@ -44,23 +42,10 @@ void sync_folder(const std::string& path) {
   ::close(fd);
 }
 
-bool is_number(std::string_view text) {
-  return text.size() >= kDigits && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 }  // namespace
 
-NumberedName numbered_name(const std::string& path) {
-  if (!path.ends_with(kSuffix)) return {path + ".", ""};
-  return {path.substr(0, path.size() - kSuffix.size()) + ".", std::string(kSuffix)};
-}
-
 std::string CaptureRun::path_of(uint64_t number) const {
-  if (!rotates()) return options_.path;
-  const auto name = numbered_name(options_.path);
-  std::string digits = std::to_string(number);
-  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
-  return name.before + digits + name.after;
+  return rotates() ? run_name(options_.path).path(number) : options_.path;
 }
 
 Result<std::unique_ptr<CaptureRun>> CaptureRun::begin(CaptureRunOptions options) {
@@ -74,22 +59,10 @@ Result<std::unique_ptr<CaptureRun>> CaptureRun::begin(CaptureRunOptions options)
 
 // Files of an earlier run in between would make "by name" not "by time".
 Result<void> CaptureRun::check_that_none_is_there() const {
-  const auto name = numbered_name(options_.path);
-  const auto before = fs::path(name.before).filename().string();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder_of(options_.path), error)) {
-    const auto file = entry.path().filename().string();
-    if (file.size() <= before.size() + name.after.size() || !file.starts_with(before) || !file.ends_with(name.after)) {
-      continue;
-    }
-    if (!is_number(std::string_view(file).substr(before.size(), file.size() - before.size() - name.after.size()))) {
-      continue;
-    }
-    return std::unexpected(Error{.code = ErrorCode::usage,
-                                 .message = "the file exists already",
-                                 .subject = (fs::path(options_.path).parent_path() / file).string()});
-  }
-  return {};  // a folder that cannot be read is noticed when the file is made
+  const auto there = files_of(run_name(options_.path));  // of a folder that cannot be read the making of a file tells
+  if (there.empty()) return {};
+  return std::unexpected(
+      Error{.code = ErrorCode::usage, .message = "the file exists already", .subject = there.front().path});
 }
 
 Result<std::unique_ptr<CaptureWriter>> CaptureRun::create_next() {

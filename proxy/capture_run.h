@@ -63,11 +63,4 @@ class CaptureRun {
   uint64_t deleted_ = 0;
 };
 
-// What stands before and behind the number: "sync." and ".ztape" for "sync.ztape"; "sync." and "" for "sync".
-struct NumberedName {
-  std::string before;
-  std::string after;
-};
-NumberedName numbered_name(const std::string& path);
-
 }  // namespace ztape::proxy

@@ -15,6 +15,7 @@
 #include "tests/support/frames.h"
 #include "tests/support/proxy_process.h"
 #include "tests/support/recorded_bytes.h"
+#include "tests/support/sender.h"
 #include "tests/support/sockets.h"
 #include "tests/support/temporary_directory.h"
 
@@ -22,47 +23,6 @@ namespace ztape::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string pattern(std::size_t bytes, uint32_t seed = 1) {
-  std::string text(bytes, '\0');
-  uint32_t state = seed * 2654435761u + 1;
-  for (auto& byte : text) {
-    state = state * 1664525u + 1013904223u;
-    byte = static_cast<char>(state >> 24);
-  }
-  return text;
-}
-
-// Sends on a thread of its own; an error (the proxy is gone) ends it.
-class Sender {
- public:
-  Sender(Socket& socket, const std::string& bytes) : thread_([&socket, &bytes, this] { run(socket, bytes); }) {}
-  ~Sender() { thread_.join(); }
-  [[nodiscard]] std::size_t sent() const { return sent_; }
-
-  // Until nothing was taken from us for a while: whoever reads has stopped.
-  void wait_until_stuck() const {
-    std::size_t before = 0;
-    for (int quiet = 0; quiet < 10;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      quiet = sent_ == before ? quiet + 1 : 0;
-      before = sent_;
-    }
-  }
-
- private:
-  void run(Socket& socket, const std::string& bytes) {
-    while (sent_ < bytes.size()) {
-      pollfd writable{.fd = socket.fd(), .events = POLLOUT, .revents = 0};
-      poll(&writable, 1, 1000);
-      if (writable.revents & (POLLERR | POLLHUP)) return;
-      sent_ += socket.send_without_waiting(std::string_view(bytes).substr(sent_, 65536));
-    }
-  }
-
-  std::atomic<std::size_t> sent_{0};
-  std::thread thread_;
-};
 
 // The recorder's disk as a pipe that takes 64 KiB and then nothing, until somebody reads.
 class SlowDisk {

@@ -97,6 +97,13 @@ TEST(ProxyUsage, SaysAtItsStartWhatACaptureReveals) {
   EXPECT_EQ(proxy.stop(), 0);
 }
 
+TEST(ProxyUsage, DoesNotSayThatADeviceHasAMode) {
+  ProxyProcess proxy("127.0.0.1:1", "/dev/null", {"--force"});
+  proxy.process().wait_for_stderr("links network addresses");
+  EXPECT_EQ(proxy.stop(), 0);
+  EXPECT_EQ(proxy.process().stderr_text().find("mode"), std::string::npos) << proxy.process().stderr_text();
+}
+
 TEST(ProxyUsage, SettingsAndNotesAreInTheCapture) {
   const TemporaryDirectory folder;
   ProxyProcess proxy(

@@ -3,7 +3,8 @@
 //
 //   write ENOSPC   writing and allocating fail so         sync EIO     fdatasync fails so
 //   limit 100000   ENOSPC behind that offset of a file    stall 1      writing waits until that is gone
-//   wall -5000000000   CLOCK_REALTIME is so many ns off
+//   wall -5000000000   CLOCK_REALTIME is so many ns off         sync-stall 1   fdatasync waits so
+//   no-fallocate 1     the file system cannot allocate
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -111,6 +112,8 @@ int fallocate64(int fd, int mode, off_t offset, off_t length) {
 
 int fdatasync(int fd) {
   char value[64];
+  const timespec nap{.tv_sec = 0, .tv_nsec = 2'000'000};
+  while (is_capture(fd) && wish("sync-stall", value, sizeof value)) nanosleep(&nap, nullptr);
   if (is_capture(fd) && wish("sync", value, sizeof value)) return errno = error_of(value), -1;
   return static_cast<int>(syscall(SYS_fdatasync, fd));
 }

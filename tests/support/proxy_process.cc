@@ -29,7 +29,7 @@ ProxyProcess::ProxyProcess(const std::string& upstream, const std::string& captu
     : process_(arguments(upstream, capture, more, launcher)) {
   const std::string line = process_.line();
   const std::string begin = "listening on ";
-  const auto comma = line.find(", upstream " + url_of(upstream) + ", recording to " + capture);
+  const auto comma = line.find(", upstream " + url_of(upstream) + ", recording to ");
   if (!line.starts_with(begin) || comma == std::string::npos) {
     throw std::runtime_error("not the first line of a proxy: " + line);
   }
