@@ -94,7 +94,7 @@ uint8_t* OutputFile::room(std::size_t size, std::size_t kept) {
 }
 
 Result<void> OutputFile::commit(std::size_t size) {
-  if (error_ != 0) return failed("cannot be written", error_);
+  if (error_ != 0) return broken();
   buffer_.filled += size;
   size_ += size;
   // What the disk has promised to take may wait.
@@ -135,7 +135,7 @@ Result<void> OutputFile::wait() {
     if (error_ == 0) in_file_ = std::max(in_file_, behind_to_);
     behind_to_ = 0;
   }
-  if (error_ != 0) return failed("cannot be written", error_);
+  if (error_ != 0) return broken();
   return {};
 }
 
@@ -222,6 +222,13 @@ Result<void> OutputFile::close() {
 
 void OutputFile::remove(const std::string& path) const {
   if (regular_) unlink(path.c_str());
+}
+
+// What was written behind is not there though the disk had promised room for it: there is no trying again.
+std::unexpected<Error> OutputFile::broken() const {
+  auto error = failed("cannot be written", error_);
+  error.error().code = ErrorCode::io;
+  return error;
 }
 
 // It went well up to what is in the file.

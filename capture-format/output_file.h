@@ -64,6 +64,7 @@ class OutputFile {
   Result<void> write(const uint8_t* bytes, std::size_t size);
   Result<void> write_behind();
   Result<void> wait();
+  std::unexpected<Error> broken() const;
   std::unexpected<Error> failed(const std::string& what, int error) const;
 
   std::string name_;

@@ -76,9 +76,9 @@ class ProxyDisk : public testing::Test {
 };
 
 TEST_F(ProxyDisk, ThatIsFullForAWhileLeavesAGapAndRecordingGoesOn) {
+  disk_.set("limit 1000000");  // from the start: room that was allocated stays
   start();
   answer("before");
-  disk_.set("limit 1000000");
   much();
   proxy_->process().wait_for_stderr("No space left on device; the traffic goes on, and recording does when there is");
   answer("meanwhile");
@@ -112,6 +112,18 @@ TEST_F(ProxyDisk, ThatStaysFullOnAFileSystemThatKeepsNoRoomLeavesWholeBlocks) {
   const auto& recorded = traffic.connections.at(1).bytes[1];
   EXPECT_TRUE(!recorded.empty() && recorded == much_.substr(0, recorded.size()));
   EXPECT_TRUE(said("No space left on device")) << out_;
+}
+
+TEST_F(ProxyDisk, ThatHasNotTheRoomItPromisedEndsTheRecordingAndNotTheTraffic) {
+  start();
+  answer("before");
+  disk_.set("limit 1000000");
+  much();
+  proxy_->process().wait_for_stderr("No space left on device; the traffic goes on without being recorded");
+  answer("and after");
+  EXPECT_EQ(stop(), 3);
+  const auto recorded = read_traffic(capture_).connections[1].bytes[1];  // nothing, if that was the first block
+  EXPECT_TRUE(recorded == ("before" + much_).substr(0, recorded.size()));
 }
 
 TEST_F(ProxyDisk, ThatStallsLeavesAGapAndTheTrafficGoesOn) {
