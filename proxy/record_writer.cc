@@ -9,18 +9,12 @@
 namespace ztape::proxy {
 namespace {
 
-constexpr int64_t kAnchorEveryNs = 60'000'000'000;
-
 // zstd's level by what waits: compact blocks hardly compress, so that a busy recorder leaves them as they are.
 constexpr std::size_t kCalmQueueBytes = 256 * 1024;
 constexpr std::size_t kBusyQueueBytes = 768 * 1024;
 constexpr int kCalmLevel = 1;
 constexpr int kBusyLevel = -7;
 constexpr int kStrainedLevel = kStoredLevel;
-
-// What the end of a file may take on a full disk: two Gaps for each connection, and something for all.
-constexpr std::size_t kEndBytes = 64 * 1024;
-constexpr std::size_t kEndBytesAConnection = 256;
 
 constexpr Loss kOneRecord{.chunks = 0, .bytes = 0, .records = 1, .gaps = 0};
 
@@ -59,7 +53,7 @@ RecordWriter::RecordWriter(std::unique_ptr<CaptureRun> run, std::unique_ptr<Capt
       last_anchor_(options_.opened),
       anchor_offset_ns_(clock_offset_ns()) {
   report_.files = 1;
-  file_->set_end_bytes(kEndBytes);
+  keep_room_for_the_end();
   if (!options_.sync) return;
   sync_ = std::make_unique<DiskSync>(options_.on_problem);
   sync_->watch(file_->descriptor(), run_->path());
@@ -247,7 +241,7 @@ void RecordWriter::block_written() {
   for (auto* const connection : in_block_) connection->block_written();
   in_block_.clear();
   closed_in_block_.clear();
-  file_->set_end_bytes(kEndBytes + kEndBytesAConnection * connections_.size());
+  keep_room_for_the_end();
   if (sync_) sync_->written();
 }
 
@@ -271,9 +265,7 @@ void RecordWriter::flush_if_due(MonotonicTime now) {
   if (outage_) return look_for_room(now);
   if (sync_) write_marks();
   if (file_->flushed() || now - oldest_ < kBlockAgeNs) return;
-  if (now - last_anchor_ >= kAnchorEveryNs || std::abs(clock_offset_ns() - anchor_offset_ns_) > kClockMoveNs) {
-    append_anchor();
-  }
+  if (anchor_is_due()) append_anchor();
   flush();
   if (rotation_is_due(now)) rotate(now);
 }
@@ -287,93 +279,6 @@ bool RecordWriter::flush() {
   }
   block_written();
   return true;
-}
-
-// By how much the wall clock is ahead of the monotonic one.
-int64_t RecordWriter::clock_offset_ns() const {
-  return options_.wall_clock().unix_ns - options_.monotonic_clock().ns;
-}
-
-void RecordWriter::append_anchor() {
-  capture::Record record;
-  auto& anchor = *record.mutable_clock_anchor();
-  const auto monotonic = options_.monotonic_clock();
-  const auto wall = options_.wall_clock();
-  last_anchor_ = now_;
-  anchor_offset_ns_ = wall.unix_ns - monotonic.ns;
-  anchor.set_monotonic_ns(monotonic.ns);
-  anchor.set_realtime_unix_ns(wall.unix_ns);
-  anchor.set_time_ns(monotonic - options_.opened);
-  append(record);
-}
-
-// What the disk would not promise stands in the capture, too.
-void RecordWriter::write_marks() {
-  for (const auto& line : sync_->take_failures()) {
-    if (report_.sync_failure.empty()) report_.sync_failure = line;
-    capture::Record record;
-    record.mutable_mark()->set_time_ns(now_ - options_.opened);
-    record.mutable_mark()->set_text(line + "; what was written before may not survive a power cut");
-    append(record);
-  }
-}
-
-bool RecordWriter::rotation_is_due(MonotonicTime now) const {
-  if (!run_->rotates() || error_ || outage_ || now < next_rotation_) return false;
-  const uint64_t bytes = file_->bytes_written() + file_->block_bytes_pending();
-  // However little room a file has, more of it is traffic than what repeats where the connections stand.
-  return bytes >= run_->rotate_bytes() && bytes >= 2 * opening_bytes_;
-}
-
-void RecordWriter::rotate(MonotonicTime now) {
-  now_ = now;
-  if (!flush()) return;
-  auto next = run_->create_next();
-  if (!next) {
-    next_rotation_ = MonotonicTime{now.ns + kRetryNs};
-    if (std::exchange(rotation_failure_told_, true)) return;
-    options_.on_problem(next.error().line() + "; recording goes on in " + run_->path());
-    return;
-  }
-  rotation_failure_told_ = false;
-  append_anchor();
-  if (const auto done = file_->finish(); !done) {
-    ++report_.unfinished;
-    options_.on_problem(done.error().line() + "; recording goes on in " + run_->path());
-  }
-  begin_file(std::move(*next));
-  if (const auto done = run_->delete_old(); !done) options_.on_problem(done.error().line());
-}
-
-void RecordWriter::begin_file(std::unique_ptr<CaptureWriter> file) {
-  outage_.reset();
-  block_written();
-  earlier_bytes_ += file_->bytes_written();
-  file_ = std::move(file);
-  ++report_.files;
-  file_->set_compression_level(level_);
-  file_->set_end_bytes(kEndBytes + kEndBytesAConnection * connections_.size());
-  oldest_ = now_;
-  if (sync_) {
-    sync_->watch(file_->descriptor(), run_->path());
-    sync_->written();
-  }
-  options_.on_new_file(run_->path());
-  append_anchor();
-  std::vector<TrackedConnection*> open;
-  for (const auto& [id, connection] : connections_) open.push_back(connection.get());
-  std::ranges::sort(open, {}, &TrackedConnection::id);
-  for (auto* const connection : open) {
-    connection->open_missed = true;
-    connection->continue_due = true;
-    connection->state_due = true;
-    connection->block_dropped = false;
-  }
-  for (auto* const connection : open) {
-    if (!catch_up(*connection, "")) break;
-  }
-  flush();
-  opening_bytes_ = file_->bytes_written();
 }
 
 void RecordWriter::choose_level(std::size_t queued_bytes) {
@@ -400,40 +305,6 @@ RecorderSnapshot RecordWriter::snapshot(MonotonicTime now) {
 
 bool RecordWriter::idle() const {
   return error_ || (!outage_ && file_->flushed());
-}
-
-void RecordWriter::finish(MonotonicTime now) {
-  now_ = now;
-  ending_ = true;
-  if (sync_ && !error_) {
-    flush();
-    sync_->sync_now();
-    write_marks();
-  }
-  if (outage_) look_for_room(MonotonicTime{outage_->next_look.ns});
-  if (outage_) end_in_outage();
-  if (!error_) append_anchor();
-  if (!error_) {
-    if (const auto done = file_->finish(); !done) {
-      give_up(done.error());
-    } else {
-      block_written();
-    }
-  }
-  if (!sync_) return;
-  sync_->finish();
-  if (const auto failures = sync_->take_failures(); !failures.empty() && report_.sync_failure.empty()) {
-    report_.sync_failure = failures.front();
-  }
-}
-
-FileReport RecordWriter::files() const {
-  FileReport report = report_;
-  report.bytes = bytes_written();
-  report.deleted = run_->deleted();
-  if (sync_) report.sync_failures = sync_->failures();
-  if (error_) report.error = error_->line();
-  return report;
 }
 
 }  // namespace ztape::proxy

@@ -118,9 +118,6 @@ class RecordWriter {
   void write_close(const capture::ConnectionClose& close);
   void write_gap(const capture::Record& record);
   void append(const capture::Record& record);
-  void append_anchor();
-  [[nodiscard]] int64_t clock_offset_ns() const;
-  void write_marks();
 
   // Into the file, unless nothing can be written.
   template <typename Append>
@@ -131,7 +128,13 @@ class RecordWriter {
   void block_written();
   bool flush();
 
+  // record_files.cc
   [[nodiscard]] bool rotation_is_due(MonotonicTime now) const;
+  void keep_room_for_the_end();
+  void write_marks();
+  [[nodiscard]] bool anchor_is_due() const;
+  [[nodiscard]] int64_t clock_offset_ns() const;
+  void append_anchor();
   void begin_file(std::unique_ptr<CaptureWriter> file);
 
   // record_outage.cc
