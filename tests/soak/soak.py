@@ -227,6 +227,7 @@ class Soak:
         self.problems = []
         self.faults = {}
         self.rude = []
+        self.stalling = None
         self.going = True
         self.past = {"calls": 0, "failed": 0, "wrong": 0}  # of clients that are gone
         self.rss = []  # (seconds, bytes)
@@ -244,8 +245,9 @@ class Soak:
         per_thousand = str(self.options.faults_per_thousand)
         self.back = Child("the witness behind", [self.tool("soak/soak_witness"), "back", "127.0.0.1:0",
                           self.server_address, self.folder / "back.tsv", seeds[0], per_thousand], self.log("back"))
-        self.proxy = Child("ztape proxy", [self.build / "ztape", "proxy", "--upstream", "http://" + self.back.address(),
+        self.proxy = Child("ztape proxy", [*self.disk(), self.build / "ztape", "proxy", "--upstream", "http://" + self.back.address(),
                            "--listen", "127.0.0.1:0", "-w", self.folder / "soak.ztape", *self.rotation(),
+                           *(["--when-disk-is-slow", "hold"] if self.options.stall_seconds else []),
                            *self.options.proxy], self.log("proxy"))
         self.front = Child("the witness before", [self.tool("soak/soak_witness"), "front", "127.0.0.1:0",
                            self.proxy.address(), self.folder / "front.tsv", seeds[1], per_thousand], self.log("front"))
@@ -254,6 +256,21 @@ class Soak:
     def rotation(self):
         text = subprocess.run([self.build / "ztape", "proxy", "--help"], capture_output=True, text=True).stdout
         return ["--rotate-bytes", self.options.rotate_bytes] if "--rotate-bytes" in text else []
+
+    def disk(self):
+        """What stands before the proxy, so that its disk stalls when we say so (tests/support/disk_shim.cc)."""
+        if not self.options.stall_seconds:
+            return []
+        return ["env", f"LD_PRELOAD={(self.tool('support/libdisk_shim.so')).resolve()}", f"ZTAPE_SHIM={self.folder / 'disk'}"]
+
+    def stall(self):
+        self.count("disk stalls")
+        wish = self.folder / "disk"
+        wish.write_text("stall 1\n")
+        ends = time.monotonic() + self.options.stall_seconds
+        while self.going and time.monotonic() < ends:
+            time.sleep(0.05)
+        wish.unlink()
 
     def start_server(self, address):
         self.server = Child("peer_server", [self.tool("peer/peer_server"), "--listen", address], self.log("server"))
@@ -324,6 +341,7 @@ class Soak:
     def run(self):
         began = time.monotonic()
         next_line = 60
+        next_stall = 20 if self.options.stall_seconds else float("inf")
         next_fault = self.random.expovariate(self.options.faults_per_second)
         while (elapsed := time.monotonic() - began) < self.options.seconds:
             self.rss.append((elapsed, self.proxy.rss()))
@@ -335,6 +353,10 @@ class Soak:
                 if shutil.disk_usage(self.folder).free < 2 << 30:
                     self.problems.append("the disk is nearly full")
                     return
+            if elapsed >= next_stall:
+                next_stall += 60
+                self.stalling = threading.Thread(target=self.stall, daemon=True)
+                self.stalling.start()
             while elapsed >= next_fault:
                 next_fault += self.random.expovariate(self.options.faults_per_second)
                 self.one_fault()
@@ -343,6 +365,8 @@ class Soak:
 
     def end(self):
         """SIGTERM to the proxy while the load is on; only that nobody comes new, whom it would not have taken."""
+        if self.stalling:
+            self.stalling.join()
         self.front.process.send_signal(signal.SIGUSR1)
         time.sleep(0.5)
         self.back.process.send_signal(signal.SIGUSR1)
@@ -467,6 +491,8 @@ def main():
     parser.add_argument("--faults-per-thousand", type=int, default=150, metavar="N",
                         help="of so many of 1,000 connections a witness breaks something at each side (150)")
     parser.add_argument("--rotate-bytes", default="256M", metavar="SIZE", help="of the proxy's captures (256M)")
+    parser.add_argument("--stall-seconds", type=float, default=0, metavar="N",
+                        help="once a minute the disk stalls for so long; with --when-disk-is-slow hold (0: never)")
     parser.add_argument("--keep", metavar="FOLDER", help="where captures and logs go, and stay")
     parser.add_argument("--build", default="build/release", help="the folder with the programs")
     parser.add_argument("--spoil", action="store_true", help="prove too that the comparison can fail")
