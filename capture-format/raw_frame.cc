@@ -16,6 +16,7 @@ constexpr std::size_t kFrameHeaderBytes = sizeof(kHead) + 4;
 constexpr std::size_t kBlockHeaderBytes = 3;
 constexpr std::size_t kChecksumBytes = 4;
 constexpr std::size_t kBlockBytes = 128 * 1024;  // Block_Maximum_Size
+constexpr std::ptrdiff_t kLeastSummedBytes = 4096;
 // A block that place() closed holds at least so much.
 constexpr std::size_t kLeastBlockBytes = kBlockBytes - RawFrame::kLargestPiece;
 
@@ -100,7 +101,8 @@ void RawFrame::append(std::span<const uint8_t> bytes) {
       begin_block();
     }
   }
-  sum_placed();
+  // Small pieces together: a sum has its price for each call.
+  if (at_ - summed_ >= kLeastSummedBytes) sum_placed();
 }
 
 std::size_t RawFrame::finish() {

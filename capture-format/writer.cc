@@ -18,6 +18,7 @@
 #include "capture-format/output_file.h"
 #include "capture-format/raw_frame.h"
 #include "capture-format/record_block.h"
+#include "proto/wire_fields.h"
 
 namespace ztape {
 namespace {
@@ -64,26 +65,12 @@ struct DirectionSum {
   }
 };
 
-// The varint field `number` where it is not its default, as protobuf writes it.
-std::size_t varint_field_size(uint64_t value) {
-  return value == 0 ? 0 : 1 + CodedOutputStream::VarintSize64(value);
-}
-
-uint8_t* put_varint_field(int number, uint64_t value, uint8_t* at) {
-  if (value == 0) return at;
-  *at++ = static_cast<uint8_t>(number << 3);
-  return CodedOutputStream::WriteVarint64ToArray(value, at);
-}
-
 std::size_t bytes_field_size(std::size_t length) {
-  return length == 0 ? 0 : 1 + CodedOutputStream::VarintSize64(length) + length;
+  return length == 0 ? 0 : length_field_size(length);
 }
 
-// What stands before the bytes of such a field.
 uint8_t* put_bytes_head(int number, std::size_t length, uint8_t* at) {
-  if (length == 0) return at;
-  *at++ = static_cast<uint8_t>(number << 3 | 2);
-  return CodedOutputStream::WriteVarint64ToArray(length, at);
+  return length == 0 ? at : put_length_head(number, length, at);
 }
 
 // The length is the record's ByteSizeLong(), just called.
@@ -190,7 +177,7 @@ Result<void> CaptureWriter::Impl::begin_record(std::size_t length) {
               .message = "a record of " + std::to_string(length) + " bytes is larger than a capture holds",
               .subject = file->name()});
   }
-  const std::size_t prefix = CodedOutputStream::VarintSize64(length);
+  const std::size_t prefix = varint_size(length);
   if (pending_records == 0) {
     stored = level <= kStoredLevel && !blocks.empty();
     if (stored) {
@@ -203,7 +190,7 @@ Result<void> CaptureWriter::Impl::begin_record(std::size_t length) {
     auto* const first = file->room(layout::kHeaderBytes + room, layout::kHeaderBytes + raw.bytes_so_far());
     raw.moved(first + layout::kHeaderBytes, room);
   }
-  CodedOutputStream::WriteVarint64ToArray(length, place(prefix));
+  put_varint(length, place(prefix));
   return {};
 }
 
@@ -298,11 +285,10 @@ Result<void> CaptureWriter::Impl::put_chunk(const ChunkView& chunk) {
   const std::size_t body = varint_field_size(chunk.connection) + varint_field_size(direction) +
                            varint_field_size(chunk.offset) + varint_field_size(time) +
                            bytes_field_size(chunk.bytes.size()) + end_bytes_of_it;
-  const std::size_t length = 1 + CodedOutputStream::VarintSize64(body) + body;
+  const std::size_t length = 1 + varint_size(body) + body;
   if (auto ok = begin_record(length); !ok) return ok;
   uint8_t* at = place(length - chunk.bytes.size() - end_bytes_of_it);
-  *at++ = capture::Record::kChunkFieldNumber << 3 | 2;
-  at = CodedOutputStream::WriteVarint64ToArray(body, at);
+  at = put_length_head(capture::Record::kChunkFieldNumber, body, at);
   at = put_varint_field(capture::Chunk::kConnectionFieldNumber, chunk.connection, at);
   at = put_varint_field(capture::Chunk::kDirectionFieldNumber, direction, at);
   at = put_varint_field(capture::Chunk::kOffsetFieldNumber, chunk.offset, at);
@@ -382,6 +368,16 @@ Result<void> CaptureWriter::append(const capture::Record& record) {
   } else if (record.has_connection_close()) {
     w.sums.erase(record.connection_close().connection());
   }
+  return w.end_record();
+}
+
+Result<void> CaptureWriter::append_encoded(const EncodedRecord& record) {
+  auto& w = *impl_;
+  if (auto ok = w.usable(); !ok) return ok;
+  if (auto ok = w.begin_record(record.bytes.size()); !ok) return ok;
+  w.add(record.bytes);
+  w.pending_times.add(record.first_ns);
+  w.pending_times.add(record.last_ns);
   return w.end_record();
 }
 

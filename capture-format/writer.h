@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "proto/capture.pb.h"
+#include "proto/encoded_record.h"
 #include "proto/error.h"
 #include "proto/words.h"
 
@@ -54,6 +55,8 @@ class CaptureWriter {
   // record is the last in it.
   Result<void> append(const capture::Record& record);
   Result<void> append_chunk(const ChunkView& chunk);
+  // One of the index, or any other that append() takes no account of.
+  Result<void> append_encoded(const EncodedRecord& record);
 
   // Appends the ConnectionClose of `close.connection` with the byte counts, hashes and ends of the chunks that this
   // writer was given for it filled in.

@@ -19,7 +19,7 @@ class Importer {
   Importer(const RawConnection& raw, CaptureWriter& writer)
       : raw_(raw),
         writer_(writer),
-        index_(raw.number, [this](const capture::Record& record) { keep(writer_.append(record)); }),
+        index_(raw.number, [this](const EncodedRecord& record) { keep(writer_.append_encoded(record)); }),
         reader_(index_) {}
 
   Result<void> run() {

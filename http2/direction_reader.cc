@@ -10,6 +10,7 @@ namespace {
 constexpr uint16_t kSettingsHeaderTableSize = 0x1;  // RFC 9113, section 6.5.2
 constexpr uint16_t kSettingsMaxFrameSize = 0x5;
 constexpr std::size_t kKeptBlockBytes = 4096;
+constexpr std::size_t kKeptFields = 64;
 
 uint32_t read_u32(const uint8_t* at) {
   return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8 |
@@ -264,18 +265,14 @@ void DirectionReader::add_to_header_block(Bytes fragment) {
 void DirectionReader::end_header_block() {
   in_header_block_ = false;
   block_frame_.last_byte_ns = frame_.last_byte_ns;
-  HeaderList fields;
   if (headers_readable_) {
-    auto inflated = inflater_.inflate(block_);
-    if (inflated) {
-      fields = std::move(*inflated);
-    } else {
-      lose_headers(inflated.error().message);
-    }
+    if (const auto inflated = inflater_.inflate(block_, fields_); !inflated) lose_headers(inflated.error().message);
   }
+  if (!headers_readable_) HeaderList().swap(fields_);
   const bool end_stream = block_frame_.type == kHeaders && (block_frame_.flags & kEndStream);
-  sink_->on_headers(block_frame_, fields, end_stream, headers_readable_);
+  sink_->on_headers(block_frame_, fields_, end_stream, headers_readable_);
   // A large one is not kept for all the time the connection is idle.
+  if (block_.size() > kKeptBlockBytes || fields_.size() > kKeptFields) HeaderList().swap(fields_);
   if (block_.capacity() > kKeptBlockBytes) std::vector<uint8_t>().swap(block_);
 }
 

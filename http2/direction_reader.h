@@ -96,6 +96,7 @@ class DirectionReader {
   Frame block_frame_;
   std::vector<uint8_t> block_;
   HpackInflater inflater_;
+  HeaderList fields_;  // of the last block
 
   std::vector<Setting> announced_;                 // in force, in the order of their first announcement
   uint32_t max_frame_bytes_ = 16384;               // the largest the peer has ever allowed

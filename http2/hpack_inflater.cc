@@ -10,7 +10,6 @@ namespace ztape::http2 {
 namespace {
 
 constexpr std::size_t kFieldOverheadBytes = 32;  // RFC 9113, section 6.5.2
-constexpr std::size_t kUsualFields = 12;         // a gRPC request has about ten
 
 constexpr std::size_t kStaticEntries = 61;  // RFC 7541, appendix A
 
@@ -47,9 +46,8 @@ void HpackInflater::set_table_size(uint32_t bytes) {
   nghttp2_hd_inflate_change_table_size(inflater_.get(), table_limit_);
 }
 
-Result<HeaderList> HpackInflater::inflate(std::span<const uint8_t> block) {
-  HeaderList fields;
-  fields.reserve(kUsualFields);
+Result<void> HpackInflater::inflate(std::span<const uint8_t> block, HeaderList& fields) {
+  std::size_t count = 0;
   std::size_t list_bytes = 0;
   const uint8_t* next = block.data();
   std::size_t left = block.size();
@@ -68,14 +66,18 @@ Result<HeaderList> HpackInflater::inflate(std::span<const uint8_t> block) {
       if (list_bytes > kMaxHeaderListBytes) {
         return std::unexpected(Error{ErrorCode::over_limit, "HPACK: the header list is larger than 1 MiB", ""});
       }
-      fields.push_back({text_of(field.name, field.namelen), text_of(field.value, field.valuelen)});
+      if (count == fields.size()) fields.emplace_back();
+      fields[count].name.assign(reinterpret_cast<const char*>(field.name), field.namelen);
+      fields[count].value.assign(reinterpret_cast<const char*>(field.value), field.valuelen);
+      ++count;
     }
     if (flags & NGHTTP2_HD_INFLATE_FINAL) break;
     if (!(flags & NGHTTP2_HD_INFLATE_EMIT) && left == 0) break;
   }
   nghttp2_hd_inflate_end_headers(inflater_.get());
   size_due_.reset();
-  return fields;
+  fields.resize(count);
+  return {};
 }
 
 HpackState HpackInflater::state() const {
@@ -105,14 +107,15 @@ Result<void> HpackInflater::restore(const HpackState& state) {
   const uint32_t size = state.table_size + (due ? 1 : 0);
   set_table_size(std::max(state.table_limit, std::min(size, kMaxHpackTableBytes)));
   std::vector<uint8_t> block;
+  HeaderList none;
   put_integer(block, 0x20, 5, std::min(size, kMaxHpackTableBytes));
-  if (auto done = inflate(block); !done) return std::unexpected(done.error());
+  if (auto done = inflate(block, none); !done) return std::unexpected(done.error());
   for (auto entry = state.table.rbegin(); entry != state.table.rend(); ++entry) {
     block.clear();
     put_integer(block, 0x40, 6, 0);  // a literal to be added to the table, with a new name
     put_text(block, entry->name);
     put_text(block, entry->value);
-    if (auto done = inflate(block); !done) return std::unexpected(done.error());
+    if (auto done = inflate(block, none); !done) return std::unexpected(done.error());
   }
   if (due) {
     set_table_size(*state.size_due);

@@ -32,8 +32,9 @@ class HpackInflater {
   // SETTINGS_HEADER_TABLE_SIZE, once the encoder of this direction has acknowledged it (RFC 7541, section 4.2).
   void set_table_size(uint32_t bytes);
 
-  // One whole block. An error (protocol, over_limit) leaves the state unknown: do not call again.
-  Result<HeaderList> inflate(std::span<const uint8_t> block);
+  // One whole block into `fields`, whose memory is used again. An error (protocol, over_limit) leaves the state
+  // unknown: do not call again.
+  Result<void> inflate(std::span<const uint8_t> block, HeaderList& fields);
 
   [[nodiscard]] HpackState state() const;
   // Makes it know that instead. Errors: protocol (no inflater can have come to that); then do not use it any more.

@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-#include "http2/frame.h"
 #include "net/address.h"
 #include "proto/capture.pb.h"
 
@@ -43,21 +42,19 @@ void AuthorityWatch::opened(const capture::ConnectionOpen& open) {
   if (is_name(name)) awaited_[open.connection()] = std::move(name);
 }
 
-void AuthorityWatch::read(const capture::Headers& headers) {
-  if (awaited_.empty() || headers.direction() != capture::CLIENT_TO_SERVER) return;
-  const auto found = awaited_.find(headers.connection());
+void AuthorityWatch::read(ConnectionId connection, const http2::HeaderList& fields) {
+  if (awaited_.empty()) return;
+  const auto found = awaited_.find(connection);
   if (found == awaited_.end()) return;
   const auto name = std::move(found->second);
   awaited_.erase(found);
-  for (const auto& field : headers.fields()) {
-    if (field.name() != ":authority") continue;
-    const auto asked = host_of(field.value());
+  if (const auto* const authority = http2::find_header(fields, ":authority")) {
+    const auto asked = host_of(*authority);
     if (asked == name || told_.size() >= kMostTold || !told_.emplace(asked, name).second) return;
     if (on_notice_) {
-      on_notice_("a wallet asks for '" + shown(field.value()) + "', and the upstream is " + name +
+      on_notice_("a wallet asks for '" + shown(*authority) + "', and the upstream is " + name +
                  ": a server that goes by names may refuse that; it is forwarded as it is (docs/tls.md, \"The name\")");
     }
-    return;
   }
 }
 

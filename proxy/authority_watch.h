@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "http2/frame.h"
 #include "proto/words.h"
 
 namespace ztape::capture {
 class ConnectionOpen;
-class Headers;
 }  // namespace ztape::capture
 
 namespace ztape::proxy {
@@ -23,8 +23,9 @@ class AuthorityWatch {
   void set_on_notice(OnNotice on_notice) { on_notice_ = std::move(on_notice); }
 
   void opened(const capture::ConnectionOpen& open);
-  // Of each connection the first request counts; each pair of names is told once, and kMostTold pairs at most.
-  void read(const capture::Headers& headers);
+  // A request's headers. Of each connection the first counts; each pair of names is told once, and kMostTold pairs at
+  // most.
+  void read(ConnectionId connection, const http2::HeaderList& fields);
   void closed(ConnectionId connection) { awaited_.erase(connection); }
 
   static constexpr std::size_t kMostTold = 8;

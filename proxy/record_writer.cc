@@ -133,12 +133,8 @@ void RecordWriter::write_open(const capture::Record& record) {
   connection->id = id;
   connection->open = record;
   connection->tap = std::make_unique<Tap>(
-      id,
-      [this](const capture::Record& index) {
-        append(index);
-        if (index.has_headers()) authorities_.read(index.headers());
-      },
-      calls_);
+      id, [this](const EncodedRecord& index) { put([&] { return file_->append_encoded(index); }, kOneRecord); }, calls_,
+      authorities_);
   connection->open_missed = outage_.has_value();
   if (connection->open_missed) return;
   if (put_record(record) != Put::in_block) return;

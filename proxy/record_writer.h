@@ -66,6 +66,15 @@ struct FileReport {
   std::string error;         // why the last file is not whole, or ""
 };
 
+// Nothing can be written for want of room.
+struct Outage {
+  Error error;
+  MonotonicTime next_look;
+  std::vector<std::unique_ptr<TrackedConnection>> closed;  // meanwhile
+  Stretch others;  // of connections that came and went meanwhile, beyond kMostClosed
+  uint64_t other_connections = 0;
+};
+
 class RecordWriter {
  public:
   // Makes the first file. Errors: those of CaptureRun::begin and CaptureWriter::create.
@@ -98,14 +107,6 @@ class RecordWriter {
   void give_up(const Error& error);
 
  private:
-  // Nothing can be written for want of room.
-  struct Outage {
-    Error error;
-    MonotonicTime next_look;
-    std::vector<std::unique_ptr<TrackedConnection>> closed;  // meanwhile
-    Stretch others;  // of connections that came and went meanwhile, beyond kMostClosed
-    uint64_t other_connections = 0;
-  };
   enum class Put { in_block, in_file, refused };
   using Connections = std::unordered_map<ConnectionId, std::unique_ptr<TrackedConnection>>;
 

@@ -1,13 +1,20 @@
 #include "proxy/tap.h"
 
 namespace ztape::proxy {
-Tap::Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts)
+
+Tap::Tap(ConnectionId connection, http2::IndexSink::OnRecord append, CallCounts& counts, AuthorityWatch& authorities)
     : builder_(connection, {.keep_headers = false, .keep_messages = false, .keep_for_state = true},
                [&counts](http2::Call&& call) { counts.add(call); }),
       index_(connection, std::move(append)),
-      fan_out_{&builder_, &index_},
+      requests_(connection, authorities),
+      fan_out_{&builder_, &index_, &requests_},
       reader_(fan_out_) {
   builder_.set_watcher(&counts);
+}
+
+void Tap::Requests::on_headers(const http2::Frame& frame, const http2::HeaderList& fields, bool /*end_stream*/,
+                               bool readable) {
+  if (readable && frame.direction == Direction::client_to_server) authorities.read(connection, fields);
 }
 
 void Tap::read(Direction direction, std::span<const uint8_t> bytes, int64_t time_ns) {

@@ -5,6 +5,7 @@
 
 #include "tests/support/calls.h"
 #include "tests/support/fixture.h"
+#include "tests/wire/fixture_test_name.h"
 
 namespace ztape::test {
 namespace {
@@ -70,13 +71,7 @@ TEST_P(Fixture, GivesTheSameCallsWhereverTheBytesAreCut) {
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& fixture) {
-  std::string text = fixture.param;
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Fixture, testing::ValuesIn(fixture_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Fixture, testing::ValuesIn(fixture_names()), fixture_test_name);
 
 TEST(Reader, GivesTheSameCallsCutAtEverySingleOffset) {
   for (const auto& name : {"lightwalletd-grpcurl", "zebra-ghz", "zaino-zingo-send"}) {

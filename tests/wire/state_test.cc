@@ -9,6 +9,7 @@
 #include "tests/support/calls.h"
 #include "tests/support/fixture.h"
 #include "tests/support/frames.h"
+#include "tests/wire/fixture_test_name.h"
 
 namespace ztape::test {
 namespace {
@@ -142,13 +143,7 @@ TEST_P(StateOfFixture, ANewReaderAfterWhateverByteFindsTheSameCallsAndFrames) {
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& fixture) {
-  std::string text = fixture.param;
-  std::ranges::replace(text, '-', '_');
-  return text;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, StateOfFixture, testing::ValuesIn(fixture_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, StateOfFixture, testing::ValuesIn(fixture_names()), fixture_test_name);
 
 Piece from(Direction direction, std::string bytes, int64_t time_ns = 1) {
   return {direction, std::move(bytes), time_ns};
@@ -333,12 +328,13 @@ TEST(HpackState, RemembersThatASizeUpdateIsDue) {
   first.set_table_size(100);
   http2::HpackInflater second;
   ASSERT_TRUE(second.restore(first.state()));
+  http2::HeaderList fields;
   const std::vector<uint8_t> without_update{0x82};  // :method GET
-  EXPECT_FALSE(second.inflate(without_update));
+  EXPECT_FALSE(second.inflate(without_update, fields));
   http2::HpackInflater third;
   ASSERT_TRUE(third.restore(first.state()));
   const std::vector<uint8_t> with_update{0x20 | 31, 100 - 31, 0x82};
-  EXPECT_TRUE(third.inflate(with_update));
+  EXPECT_TRUE(third.inflate(with_update, fields));
 }
 
 }  // namespace
