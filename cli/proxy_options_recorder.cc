@@ -1,5 +1,8 @@
 #include <charconv>
 #include <ctime>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "capture-format/writer.h"
@@ -12,13 +15,25 @@ namespace {
 constexpr uint64_t kSmallestFileBytes = 64 * 1024;
 constexpr uint64_t kSmallestQueueBytes = 1024 * 1024;
 
+// In the working directory: `stem` with something behind it, as .ztape or the number of a rotated file.
+bool is_taken(const std::string& stem) {
+  std::error_code error;  // a directory that cannot be read is noticed when the file is made
+  for (const auto& entry : std::filesystem::directory_iterator(".", error)) {
+    if (entry.path().filename().string().starts_with(stem + ".")) return true;
+  }
+  return false;
+}
+
+// Who is started again within the second gets the next one's name: a service must not fail for that, and by name stays
+// by time.
 std::string default_file() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[64];
-  std::strftime(text, sizeof(text), "ztape-%Y%m%dT%H%M%SZ.ztape", &utc);
-  return text;
+  for (std::time_t time = std::time(nullptr);; ++time) {
+    std::tm utc{};
+    gmtime_r(&time, &utc);
+    char stem[64];
+    std::strftime(stem, sizeof(stem), "ztape-%Y%m%dT%H%M%SZ", &utc);
+    if (!is_taken(stem)) return std::string(stem) + ".ztape";
+  }
 }
 
 Result<proxy::Compression> read_compression(const std::string& word) {

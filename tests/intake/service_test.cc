@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -47,6 +48,28 @@ class Service : public testing::Test {
   std::string file_ = folder_.file("a.ztape");
   ListeningSocket server_;
 };
+
+TEST_F(Service, WhereTheFileOfThisSecondIsThereItTakesTheNextFreeName) {
+  constexpr int kTaken = 300;  // longer than it takes to start
+  const auto stem = [](std::time_t time) {
+    std::tm utc{};
+    gmtime_r(&time, &utc);
+    char text[64];
+    std::strftime(text, sizeof(text), "ztape-%Y%m%dT%H%M%SZ", &utc);
+    return std::string(text);
+  };
+  const std::time_t now = std::time(nullptr);
+  for (int i = 0; i < kTaken; ++i) {
+    std::ofstream(folder_.file(stem(now + i) + (i % 2 ? ".ztape" : ".000001.ztape")));
+  }
+  ChildProcess proxy({"sh", "-c", "cd \"$0\" && exec \"$@\"", folder_.path(), ztape(), "proxy", "--upstream",
+                      server_.address(), "--listen", "127.0.0.1:0"});
+  const auto file = stem(now + kTaken) + ".ztape";
+  EXPECT_TRUE(proxy.line().ends_with("recording to " + file)) << proxy.line();
+  proxy.signal(SIGTERM);
+  EXPECT_EQ(proxy.wait(), 0) << proxy.stderr_text();
+  EXPECT_TRUE(read_traffic(folder_.file(file)).whole);
+}
 
 TEST_F(Service, TheUserIsChangedForAllThreadsAndTheCaptureIsItsOwn) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
