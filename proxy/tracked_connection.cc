@@ -46,15 +46,13 @@ void TrackedConnection::fill_state(capture::Record& record, int64_t time_ns, boo
   state.set_connection(id);
   state.set_time_ns(time_ns);
   state.set_continued(continued);
-  if (tap) {
-    tap->save(state);
-  } else {  // nothing of it follows
-    for (const auto direction : kDirections) {
-      auto& out = direction == Direction::client_to_server ? *state.mutable_client_to_server()
-                                                           : *state.mutable_server_to_client();
-      out.set_offset(parts[index(direction)].next);
-      out.set_unreadable_reason("it ended while nothing could be written");
-    }
+  if (tap) tap->save(state);
+  for (const auto direction : kDirections) {
+    auto& out = direction == Direction::client_to_server ? *state.mutable_client_to_server()
+                                                         : *state.mutable_server_to_client();
+    // The tap does not see what a full queue left out, and so does not count it.
+    out.set_offset(parts[index(direction)].next);
+    if (!tap) out.set_unreadable_reason("it ended while nothing could be written");  // nothing of it follows
   }
   state.mutable_client_to_server()->set_end(parts[0].end);
   state.mutable_server_to_client()->set_end(parts[1].end);

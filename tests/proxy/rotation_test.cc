@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 
@@ -261,6 +262,48 @@ TEST_F(Rotation, ALaterFileAloneMarksWhatBeganEarlier) {
   const auto report = verify(files().at(1));
   EXPECT_EQ(report->connections_continued, 1u);
   EXPECT_EQ(report->connections_proven, 1u);
+}
+
+// What a full queue left out is in the file where it was left out; the files behind it go on where the bytes do.
+TEST_F(Rotation, GoesOnBehindAGapOfTheQueueWhereverANewFileBegins) {
+  const auto connections = test::load_fixture("zaino-zingo");
+  const auto count = test::records_of(connections).size();
+  for (const auto direction : kDirections) {
+    for (std::size_t at = 0; at < count; at += 1 + count / 25) {
+      SCOPED_TRACE(testing::Message() << name(direction) << ", the gap behind record " << at);
+      for (const auto& path : files()) remove(path.c_str());
+      auto records = test::records_of(connections);
+      const auto lost =
+          std::find_if(records.begin() + static_cast<std::ptrdiff_t>(at), records.end(),
+                       [&](const auto& record) { return !record.record && record.direction == direction; });
+      if (lost == records.end()) continue;
+      capture::Record record;
+      auto& gap = *record.mutable_gap();
+      gap.set_connection(lost->connection);
+      gap.set_direction(static_cast<capture::Direction>(direction));
+      gap.set_offset(lost->offset);
+      gap.set_bytes(lost->bytes.size());
+      gap.set_records(1);
+      gap.set_reason("the queue was full");
+      *lost = QueuedRecord(std::move(record));
+      auto writer = start();
+      const std::size_t every = 1 + records.size() / 12;
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        writer->write(records[i], now_);
+        if (i % every == every - 1) writer->rotate(now_);
+      }
+      writer->finish(now_);
+      uint64_t gaps = 0;
+      for (const auto& path : files()) {
+        const auto report = verify(path);
+        ASSERT_TRUE(report) << report.error().line();
+        ASSERT_TRUE(report->damage.empty()) << path << ": " << report->damage.front().message;
+        ASSERT_TRUE(report->faults.empty()) << path << ": " << report->faults.front().message;
+        gaps += report->gaps;
+      }
+      ASSERT_EQ(gaps, 1u);
+    }
+  }
 }
 
 }  // namespace
